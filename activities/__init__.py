@@ -1,0 +1,1 @@
+"""The work itself, thin: read inputs, call `stepwell`, append facts."""

@@ -1,0 +1,1 @@
+"""The `stepwell` command, a module per verb."""

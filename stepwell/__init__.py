@@ -1,0 +1,1 @@
+"""The library: everything that knows neither Temporal nor Postgres."""

@@ -1,0 +1,1 @@
+"""The harness: tools and the episode loop."""

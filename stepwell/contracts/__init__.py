@@ -1,0 +1,1 @@
+"""What passes between workflows and activities: frozen models, references, never payloads."""

@@ -1,0 +1,46 @@
+"""What all events have in common."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from stepwell.events.canonical import canonical_json, tagged_sha256
+
+Kind = Literal["fact", "operational"]
+
+
+class Event(BaseModel):
+    """One fact, or one operational note, in a stream. Subclasses are frozen, carry a `type` tag, and name their key.
+
+    A field is a fact unless it is listed in `MEASURED` (times, actors, durations): two runs that did the same have
+    equal fact fields, however they were disturbed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    KIND: ClassVar[Kind] = "fact"
+    SCHEMA: ClassVar[int] = 1
+    MEASURED: ClassVar[frozenset[str]] = frozenset()
+
+    type: str
+
+    def key(self) -> str:
+        """Domain key, unique in its stream: an append of the same key and the same fields again is a success.
+
+        Every event type overrides it.
+        """
+        raise TypeError(f"{self.__class__.__name__} has no key()")
+
+    def body(self) -> dict[str, Any]:
+        """JSON form without the tag, which the envelope carries."""
+        return self.model_dump(mode="json", exclude={"type"})
+
+    def facts(self) -> dict[str, Any]:
+        """The fields that are facts, in JSON form."""
+        return self.model_dump(mode="json", exclude={"type", *self.MEASURED})
+
+
+def facts_digest(events: list[Event]) -> str:
+    """Digest over the fact fields of the fact events, in order: what a stream says, apart from how it came about."""
+    parts = [canonical_json({"type": event.type, **event.facts()}) for event in events if event.KIND == "fact"]
+    return tagged_sha256("facts", *parts)

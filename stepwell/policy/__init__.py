@@ -1,0 +1,1 @@
+"""Models, tokenisation and chat rendering, trainer backends, generation engines."""

@@ -1,0 +1,1 @@
+"""Pure functions of reinforcement learning: what an auditor replays."""

@@ -1,0 +1,1 @@
+"""Sandboxes: where an agent's commands and hidden tests run."""

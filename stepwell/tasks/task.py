@@ -1,0 +1,49 @@
+"""A software task: what the agent sees, and what only the grader sees."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from stepwell.events.canonical import digest_of_json
+
+Split = Literal["train", "validation", "confirm", "heldout_family"]
+
+
+class Task(BaseModel):
+    """One repository with a defect, an issue text, and hidden tests that fail with the defect and pass without it.
+
+    The agent's sandbox is given `files` only. `hidden` enters the grader's sandbox after the agent's work was taken
+    out of its own; `gold` enters no sandbox but those of the environment audit.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    """Unique in its task set, for example `forged/clamp/00017`."""
+    family: str
+    """What varies together: a template or a package. A held-out family shares none with the training split."""
+    split: Split
+    difficulty: int
+    """Position on the curriculum's scale, from 1; the order of training tasks never decreases in it."""
+    issue: str
+    """What the agent is told."""
+    files: dict[str, str]
+    """Work tree as the agent finds it: relative POSIX path to text."""
+    hidden: dict[str, str]
+    """Hidden test files: relative POSIX path to text."""
+    gold: dict[str, str]
+    """The files that the reference solution changes, as they are after it."""
+    grader: Literal["calls", "pytest"]
+    """`calls`: a light runner of plain test functions (21 ms); `pytest`: the real thing (300 ms)."""
+    protected: tuple[str, ...] = ()
+    """Paths put back to their state in `files` (or removed, if they are not in it) before grading: tests, test
+    configuration, interpreter start-up files."""
+    expected: tuple[str, ...]
+    """Ids of the hidden tests that must pass, and all of which must have run."""
+    timeout_s: float = 20.0
+    """Wall clock of one grading."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the canonical JSON of all fields."""
+        return digest_of_json(self.model_dump(mode="json"))
