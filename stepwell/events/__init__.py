@@ -1,0 +1,84 @@
+"""Typed events: one a file, a tagged union of all, and the way back from stored bytes."""
+
+from typing import Annotated, Any, get_args
+
+from pydantic import Field, TypeAdapter
+
+from stepwell.events.attempt_opened import AttemptOpened
+from stepwell.events.base import Event
+from stepwell.events.checkpoint_saved import CheckpointSaved
+from stepwell.events.engine_started import EngineStarted
+from stepwell.events.group_closed import GroupClosed
+from stepwell.events.group_opened import GroupOpened
+from stepwell.events.operator_acted import OperatorActed
+from stepwell.events.rollout_ended import RolloutEnded
+from stepwell.events.rollout_failed import RolloutFailed
+from stepwell.events.rollout_graded import RolloutGraded
+from stepwell.events.rollout_restarted import RolloutRestarted
+from stepwell.events.run_created import RunCreated
+from stepwell.events.run_finished import RunFinished
+from stepwell.events.step_admitted import StepAdmitted
+from stepwell.events.step_completed import StepCompleted
+from stepwell.events.step_dispatched import StepDispatched
+from stepwell.events.step_trained import StepTrained
+from stepwell.events.turn_recorded import TurnRecorded
+from stepwell.events.validation_closed import ValidationClosed
+from stepwell.events.validation_opened import ValidationOpened
+from stepwell.events.validation_recorded import ValidationRecorded
+from stepwell.events.verdict_reached import VerdictReached
+from stepwell.events.version_attested import VersionAttested
+from stepwell.events.version_created import VersionCreated
+
+AnyEvent = Annotated[
+    AttemptOpened
+    | CheckpointSaved
+    | EngineStarted
+    | GroupClosed
+    | GroupOpened
+    | OperatorActed
+    | RolloutEnded
+    | RolloutFailed
+    | RolloutGraded
+    | RolloutRestarted
+    | RunCreated
+    | RunFinished
+    | StepAdmitted
+    | StepCompleted
+    | StepDispatched
+    | StepTrained
+    | TurnRecorded
+    | ValidationClosed
+    | ValidationOpened
+    | ValidationRecorded
+    | VerdictReached
+    | VersionAttested
+    | VersionCreated,
+    Field(discriminator="type"),
+]
+
+_ADAPTER: TypeAdapter[Event] = TypeAdapter(AnyEvent)
+
+
+class UnknownEvent(ValueError):
+    """A stored type or schema that this version of Stepwell does not know."""
+
+
+def parse(type: str, schema: int, body: dict[str, Any]) -> Event:
+    """The event that a stored body is.
+
+    Raises:
+        UnknownEvent: an unknown type, or a schema newer than this version's.
+        pydantic.ValidationError: the body does not fit its type.
+    """
+    known = EVENT_TYPES.get(type)
+    if known is None:
+        raise UnknownEvent(f"event type {type!r} is unknown: it was written by a newer Stepwell; upgrade to read it")
+    if schema > known.SCHEMA:
+        raise UnknownEvent(
+            f"event {type} has schema {schema}, this Stepwell reads up to {known.SCHEMA}; upgrade to read it"
+        )
+    return _ADAPTER.validate_python({"type": type, **body})
+
+
+EVENT_TYPES: dict[str, type[Event]] = {event.__name__: event for event in get_args(get_args(AnyEvent)[0])}
+"""Every event type by its tag."""

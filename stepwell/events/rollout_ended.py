@@ -1,0 +1,32 @@
+"""RolloutEnded."""
+
+from typing import Literal
+
+from stepwell.agent.protocol import StopReason
+from stepwell.events.base import Event
+
+
+class RolloutEnded(Event):
+    """The agent's episode ended by itself."""
+
+    type: Literal["RolloutEnded"] = "RolloutEnded"
+
+    reason: StopReason
+    """Why."""
+    epoch: int
+    """Epoch whose turns count."""
+    turns: int
+    """Turns in that epoch."""
+    generated_tokens: int
+    """Tokens generated in them."""
+    total_tokens: int
+    """Length of the whole sequence."""
+    changed: str
+    """Blob: the files that differ from the task's (`stepwell.agent.turn.ChangedFiles`)."""
+    tree: str
+    """Digest of the work tree at the end."""
+    verdict_key: str
+    """Digest of task, tree and grader: what the verdict depends on."""
+
+    def key(self) -> str:
+        return "ended"
