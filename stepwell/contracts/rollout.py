@@ -1,0 +1,158 @@
+"""What passes between prompt groups and the sandbox workers."""
+
+from enum import StrEnum
+from typing import Literal
+
+from stepwell.contracts.run import Contract, PromptRef
+from stepwell.events.group_closed import Fate
+
+Purpose = Literal["train", "validation"]
+
+
+class FailureKind(StrEnum):
+    """Types of the application errors by which a rollout or grading fails."""
+
+    INFRA = "infra"
+    """Engine, sandbox, network or host: retried with backoff, never scored."""
+    DATA = "data"
+    """The task or the prompt is broken: not retried."""
+
+
+class RolloutRequest(Contract):
+    """Asks for one rollout."""
+
+    run: str
+    """Run."""
+    scope: str
+    """Scope (see `stepwell.events.streams`)."""
+    purpose: Purpose
+    """Which sampling settings of the recipe apply."""
+    prompt: int
+    """Index of the prompt in its scope."""
+    sample: int
+    """Index of the rollout in its group."""
+    task: str
+    """Digest of the task."""
+    version: int
+    """Weight version that must generate every token."""
+
+
+class RolloutOutcome(Contract):
+    """A rollout ended by itself."""
+
+    stream: str
+    """Its stream."""
+    verdict_key: str
+    """What its verdict depends on."""
+    score: float | None
+    """Its score, if its tree had been graded before; else None: it waits for grading."""
+    generated_tokens: int
+    """Tokens generated."""
+
+
+class GradeRequest(Contract):
+    """Asks for the verdict on one tree, for all rollouts of a group that arrived at it."""
+
+    run: str
+    """Run."""
+    task: str
+    """Digest of the task."""
+    verdict_key: str
+    """What is graded."""
+    streams: tuple[str, ...]
+    """Rollouts that wait for it; each gets its `RolloutGraded`."""
+
+
+class GradeOutcome(Contract):
+    """The verdict."""
+
+    verdict_key: str
+    """What was graded."""
+    score: float
+    """1.0 or 0.0."""
+
+
+class RolloutFailure(Contract):
+    """A rollout without a score."""
+
+    stream: str
+    """Its stream."""
+    kind: FailureKind
+    """Whose fault."""
+    cause: str
+    """In words."""
+
+
+class GroupInput(Contract):
+    """Input of `PromptGroup` and, with several prompts, of `ValidationShard`."""
+
+    run: str
+    """Run."""
+    scope: str
+    """Scope."""
+    purpose: Purpose
+    """Which sampling settings apply."""
+    version: int
+    """Weight version."""
+    prompts: tuple[PromptRef, ...]
+    """The prompts."""
+    samples: int
+    """Rollouts a prompt."""
+    rollout_timeout_s: float
+    """Deadline of one attempt at a rollout."""
+    rollout_attempts: int
+    """Attempts at a rollout."""
+    notify: str | None
+    """Id of the workflow that is told when the prompts are closed, if any."""
+
+
+class OpenGroupsRequest(Contract):
+    """Opens the streams of prompts."""
+
+    run: str
+    """Run."""
+    scope: str
+    """Scope."""
+    version: int
+    """Weight version."""
+    prompts: tuple[PromptRef, ...]
+    """The prompts."""
+    samples: int
+    """Rollouts a prompt."""
+
+
+class CloseGroupsRequest(Contract):
+    """Closes the streams of prompts, with a fate each."""
+
+    run: str
+    """Run."""
+    scope: str
+    """Scope."""
+    purpose: Purpose
+    """Decides the good fate: trained or validated."""
+    prompts: tuple[PromptRef, ...]
+    """The prompts."""
+    samples: int
+    """Rollouts a prompt."""
+    failures: tuple[RolloutFailure, ...]
+    """Rollouts that have no score; they are recorded first."""
+
+
+class GroupFate(Contract):
+    """How a prompt's group ended."""
+
+    prompt: int
+    """Index of the prompt."""
+    fate: Fate
+    """What became of it."""
+    reward_mean: float | None
+    """Mean score of its graded rollouts."""
+
+
+class GroupsClosed(Contract):
+    """What `PromptGroup` tells the run's workflow."""
+
+    scope: str
+    """Scope."""
+    groups: tuple[GroupFate, ...]
+    """One a prompt."""

@@ -1,0 +1,171 @@
+"""Every activity that a workflow can wait for: name, queue, deadlines, heartbeat, retries, types.
+
+Workflows call these declarations; workers check their implementations against them when they start. Whoever wants to
+know what a run can be waiting for reads this file.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+from stepwell.contracts.engine import Attestation, EngineList, LoadRequest
+from stepwell.contracts.rollout import (
+    CloseGroupsRequest,
+    FailureKind,
+    GradeOutcome,
+    GradeRequest,
+    GroupsClosed,
+    OpenGroupsRequest,
+    RolloutOutcome,
+    RolloutRequest,
+)
+from stepwell.contracts.run import (
+    Admission,
+    CompleteRequest,
+    Dispatch,
+    DispatchRequest,
+    FinishRequest,
+    OpenValidationRequest,
+    OperatorRequest,
+    RunFold,
+    RunRef,
+    StepRef,
+    ValidationScore,
+    VersionRef,
+)
+
+CONTROL_QUEUE = "control"
+SANDBOX_QUEUE = "sandbox"
+TRAINER_QUEUE = "trainer"
+
+QUEUE_DEADLINE = timedelta(days=2)
+"""Longest that an activity may wait for workers and retries together: no state is without a durable deadline."""
+
+NOT_RETRYABLE = [FailureKind.DATA.value, "NonFinite", "DigestMismatch", "Fenced", "RecipeError"]
+"""Failures that would only repeat."""
+
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+
+@dataclass(frozen=True)
+class ActivitySpec(Generic[InputT, OutputT]):
+    """Declaration of one activity."""
+
+    name: str
+    queue: str | None
+    """Task queue; None: a queue per worker, named by the caller."""
+    input_type: type[InputT]
+    output_type: type[OutputT]
+    attempt: timedelta
+    """Deadline of one attempt (start to close)."""
+    heartbeat: timedelta | None = None
+    """Silence after which a worker counts as dead; the worker beats three times as often."""
+    attempts: int = 0
+    """Most attempts; 0: until the queue deadline."""
+    pickup: timedelta | None = None
+    """Longest wait for a worker to take it up; for queues of a single worker, which may be gone."""
+
+    async def __call__(
+        self,
+        request: InputT,
+        *,
+        queue: str | None = None,
+        attempt: timedelta | None = None,
+        attempts: int | None = None,
+        summary: str | None = None,
+    ) -> OutputT:
+        """Schedules the activity from a workflow and waits for it.
+
+        Args:
+            request: its input.
+            queue: the worker's own queue, where the declaration names none.
+            attempt: another deadline of one attempt.
+            attempts: another budget of attempts.
+            summary: a line for the Temporal UI.
+
+        Raises:
+            temporalio.exceptions.ActivityError: it failed for good.
+        """
+        return await workflow.execute_activity(
+            self.name,
+            request,
+            task_queue=queue or self.queue,
+            result_type=self.output_type,
+            start_to_close_timeout=attempt or self.attempt,
+            heartbeat_timeout=self.heartbeat,
+            schedule_to_close_timeout=QUEUE_DEADLINE,
+            schedule_to_start_timeout=self.pickup,
+            retry_policy=RetryPolicy(
+                initial_interval=timedelta(milliseconds=500),
+                backoff_coefficient=2.0,
+                maximum_interval=timedelta(seconds=15),
+                maximum_attempts=self.attempts if attempts is None else attempts,
+                non_retryable_error_types=NOT_RETRYABLE,
+            ),
+            summary=summary,
+        )
+
+
+LEDGER_ATTEMPT = timedelta(seconds=60)
+"""Enough for any fold or append here; a hung connection is given up after it."""
+BEAT = timedelta(seconds=10)
+"""Detection time of a dead worker."""
+
+FOLD_RUN = ActivitySpec("fold_run", CONTROL_QUEUE, RunRef, RunFold, LEDGER_ATTEMPT)
+DISPATCH_STEP = ActivitySpec("dispatch_step", CONTROL_QUEUE, DispatchRequest, Dispatch, LEDGER_ATTEMPT)
+ADMIT_STEP = ActivitySpec("admit_step", CONTROL_QUEUE, StepRef, Admission, LEDGER_ATTEMPT)
+COMPLETE_STEP = ActivitySpec("complete_step", CONTROL_QUEUE, CompleteRequest, VersionRef, LEDGER_ATTEMPT)
+OPEN_VALIDATION = ActivitySpec("open_validation", CONTROL_QUEUE, OpenValidationRequest, Dispatch, LEDGER_ATTEMPT)
+CLOSE_VALIDATION = ActivitySpec(
+    "close_validation", CONTROL_QUEUE, OpenValidationRequest, ValidationScore, LEDGER_ATTEMPT
+)
+OPEN_GROUPS = ActivitySpec("open_groups", CONTROL_QUEUE, OpenGroupsRequest, Dispatch, LEDGER_ATTEMPT)
+CLOSE_GROUPS = ActivitySpec("close_groups", CONTROL_QUEUE, CloseGroupsRequest, GroupsClosed, LEDGER_ATTEMPT)
+LIST_ENGINES = ActivitySpec("list_engines", CONTROL_QUEUE, RunRef, EngineList, LEDGER_ATTEMPT)
+RECORD_OPERATOR = ActivitySpec("record_operator", CONTROL_QUEUE, OperatorRequest, RunRef, LEDGER_ATTEMPT)
+FINISH_RUN = ActivitySpec("finish_run", CONTROL_QUEUE, FinishRequest, RunRef, LEDGER_ATTEMPT)
+
+RUN_ROLLOUT = ActivitySpec(
+    "run_rollout", SANDBOX_QUEUE, RolloutRequest, RolloutOutcome, timedelta(minutes=30), BEAT, attempts=5
+)
+GRADE_ROLLOUT = ActivitySpec(
+    "grade_rollout", SANDBOX_QUEUE, GradeRequest, GradeOutcome, timedelta(minutes=10), BEAT, attempts=5
+)
+
+CREATE_POLICY = ActivitySpec("create_policy", TRAINER_QUEUE, RunRef, VersionRef, timedelta(hours=2), BEAT * 3)
+TRAIN_STEP = ActivitySpec("train_step", TRAINER_QUEUE, StepRef, VersionRef, timedelta(hours=2), BEAT * 3)
+
+LOAD_WEIGHTS = ActivitySpec(
+    "load_weights",
+    None,
+    LoadRequest,
+    Attestation,
+    timedelta(minutes=10),
+    BEAT,
+    attempts=2,
+    pickup=timedelta(seconds=20),
+)
+
+ALL_ACTIVITIES = (
+    FOLD_RUN,
+    DISPATCH_STEP,
+    ADMIT_STEP,
+    COMPLETE_STEP,
+    OPEN_VALIDATION,
+    CLOSE_VALIDATION,
+    OPEN_GROUPS,
+    CLOSE_GROUPS,
+    LIST_ENGINES,
+    RECORD_OPERATOR,
+    FINISH_RUN,
+    RUN_ROLLOUT,
+    GRADE_ROLLOUT,
+    CREATE_POLICY,
+    TRAIN_STEP,
+    LOAD_WEIGHTS,
+)
+"""All of the above."""

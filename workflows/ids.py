@@ -1,0 +1,16 @@
+"""Business ids of workflows: the same work has the same id, whoever starts it."""
+
+
+def run_id(run: str) -> str:
+    """Workflow id of a run."""
+    return f"stepwell/{run}"
+
+
+def group_id(run: str, scope: str, first_prompt: int) -> str:
+    """Workflow id of a prompt group, or of a shard of a validation by its first prompt."""
+    return f"stepwell/{run}/prompt/{scope}/{first_prompt}"
+
+
+def validation_id(run: str, scope: str) -> str:
+    """Workflow id of a validation."""
+    return f"stepwell/{run}/validation/{scope}"
