@@ -1,0 +1,166 @@
+"""The batch manifest: all that a training step is, but for the tokens themselves, as a pure function of recorded facts.
+
+The trainer trains exactly what the manifest says. It names the content of each rollout by digest, so that manifest,
+rollouts and parent weights together determine the next weights.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pydantic import BaseModel, ConfigDict
+
+from stepwell.events.canonical import canonical_json, digest_of_json
+from stepwell.rl.advantages import group_advantages
+from stepwell.rl.config import GrpoConfig, PackingConfig
+from stepwell.rl.masks import MaskReason
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class RolloutFacts(_Frozen):
+    """What a manifest is built from: one rollout of a trained group."""
+
+    stream: str
+    """Name of the rollout's stream."""
+    prompt: int
+    """Index of the prompt in its step."""
+    sample: int
+    """Index of the rollout in its group."""
+    turns: int
+    tokens: int
+    """Length of its row; 0 for a rollout without one."""
+    generated_tokens: int
+    content: str
+    """`TrainSample.content_digest()`; empty for a rollout without a row."""
+    reward: float | None
+    """None if there is no score."""
+    mask: MaskReason | None
+    """Why it is masked; required if there is no score."""
+
+
+class ManifestSample(RolloutFacts):
+    """A rollout's part in the batch."""
+
+    advantage: float
+    """0.0 for a masked rollout."""
+
+
+class MicroBatch(_Frozen):
+    """Rows that go through the model together."""
+
+    samples: tuple[int, ...]
+    """Indices into `BatchManifest.samples`, in row order."""
+    length: int
+    """Columns: every row is padded on the right to this many tokens."""
+    train: bool
+    """False: only scored, for the comparison of trainer and engine, since no row has a part in the gradient (advantage
+    exactly 0, or masked). Their unmasked tokens still count in the denominator of the loss."""
+
+
+class BatchManifest(_Frozen):
+    """One training step."""
+
+    step: int
+    parent_version: int
+    """Version that the step starts from."""
+    version: int
+    """Version that it makes."""
+    temperature: float
+    """At which the rollouts were sampled; the trainer scales its logits alike."""
+    samples: tuple[ManifestSample, ...]
+    """All rollouts of the trained groups, by prompt, then sample; failed ones too."""
+    micro_batches: tuple[MicroBatch, ...]
+    """In the order in which they go through the model; a rollout without a row is in none."""
+
+    def canonical_bytes(self) -> bytes:
+        """Canonical JSON: what an auditor compares byte for byte."""
+        return canonical_json(self.model_dump(mode="json"))
+
+    def digest(self) -> str:
+        """Tagged digest of the canonical form."""
+        return digest_of_json(self.model_dump(mode="json"))
+
+    def mask_counts(self) -> dict[MaskReason, int]:
+        """Number of rollouts under each cause that the manifest knows; causes without any are left out."""
+        counts: dict[MaskReason, int] = defaultdict(int)
+        for sample in self.samples:
+            if sample.mask is not None:
+                counts[sample.mask] += 1
+        return dict(sorted(counts.items()))
+
+
+def build_manifest(
+    *,
+    step: int,
+    parent_version: int,
+    temperature: float,
+    rollouts: Sequence[RolloutFacts],
+    grpo: GrpoConfig,
+    packing: PackingConfig,
+) -> BatchManifest:
+    """The manifest of a step, the same for any order of `rollouts`.
+
+    Raises:
+        ValueError: a rollout twice, one without a score and without a cause, or one to be trained without a row.
+    """
+    ordered = sorted(rollouts, key=lambda rollout: (rollout.prompt, rollout.sample))
+    _check_rollouts(ordered)
+    advantages: list[float] = []
+    for prompt in sorted({rollout.prompt for rollout in ordered}):
+        group = [rollout for rollout in ordered if rollout.prompt == prompt]
+        votes = [rollout.reward if rollout.mask is None else None for rollout in group]
+        advantages += [advantage or 0.0 for advantage in group_advantages(votes, grpo)]
+    samples = tuple(
+        ManifestSample(**dict(rollout), advantage=advantage)
+        for rollout, advantage in zip(ordered, advantages, strict=True)
+    )
+    return BatchManifest(
+        step=step,
+        parent_version=parent_version,
+        version=parent_version + 1,
+        temperature=temperature,
+        samples=samples,
+        micro_batches=pack(samples, packing),
+    )
+
+
+def pack(samples: Sequence[ManifestSample], packing: PackingConfig) -> tuple[MicroBatch, ...]:
+    """Cuts a batch into micro-batches: rows with a part in the gradient first, then those only scored; each sorted by
+    length, so that little is padded."""
+    with_row = [index for index, sample in enumerate(samples) if sample.tokens > 0 and sample.generated_tokens > 0]
+    trained = [index for index in with_row if samples[index].mask is None and samples[index].advantage != 0.0]
+    scored = [index for index in with_row if samples[index].mask is not None or samples[index].advantage == 0.0]
+    return tuple(_cut(trained, samples, packing, train=True) + _cut(scored, samples, packing, train=False))
+
+
+def _cut(
+    indices: Sequence[int], samples: Sequence[ManifestSample], packing: PackingConfig, *, train: bool
+) -> list[MicroBatch]:
+    """Greedy: longest first, a new micro-batch where one more row would pass the budget."""
+    batches: list[MicroBatch] = []
+    rows: list[int] = []
+    length = 0
+    for index in sorted(indices, key=lambda index: (-samples[index].tokens, index)):
+        if rows and (len(rows) + 1) * length > packing.micro_batch_tokens:
+            batches.append(MicroBatch(samples=tuple(rows), length=length, train=train))
+            rows = []
+        if not rows:
+            length = -(-samples[index].tokens // packing.pad_multiple) * packing.pad_multiple
+        rows.append(index)
+    if rows:
+        batches.append(MicroBatch(samples=tuple(rows), length=length, train=train))
+    return batches
+
+
+def _check_rollouts(ordered: Sequence[RolloutFacts]) -> None:
+    for before, after in pairwise(ordered):
+        if (before.prompt, before.sample) == (after.prompt, after.sample):
+            raise ValueError(f"prompt {after.prompt} sample {after.sample} is in the batch twice: {after.stream}")
+    for rollout in ordered:
+        if rollout.reward is None and rollout.mask is None:
+            raise ValueError(f"{rollout.stream} has neither a score nor a cause for having none")
+        if rollout.mask is None and (rollout.tokens < 2 or rollout.generated_tokens < 1 or not rollout.content):
+            raise ValueError(f"{rollout.stream} is to be trained, but has no row of tokens")
