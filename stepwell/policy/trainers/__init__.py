@@ -1,0 +1,1 @@
+"""Trainer backends: what turns one weight version and a batch into the next."""
