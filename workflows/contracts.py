@@ -44,7 +44,7 @@ TRAINER_QUEUE = "trainer"
 QUEUE_DEADLINE = timedelta(days=2)
 """Longest that an activity may wait for workers and retries together: no state is without a durable deadline."""
 
-NOT_RETRYABLE = [FailureKind.DATA.value, "NonFinite", "DigestMismatch", "Fenced", "RecipeError"]
+NOT_RETRYABLE = [FailureKind.DATA.value, "NonFinite", "DigestMismatch", "MismatchTooLarge", "RecipeError"]
 """Failures that would only repeat."""
 
 InputT = TypeVar("InputT")

@@ -1,5 +1,6 @@
 """What all events have in common."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -40,7 +41,11 @@ class Event(BaseModel):
         return self.model_dump(mode="json", exclude={"type", *self.MEASURED})
 
 
-def facts_digest(events: list[Event]) -> str:
-    """Digest over the fact fields of the fact events, in order: what a stream says, apart from how it came about."""
-    parts = [canonical_json({"type": event.type, **event.facts()}) for event in events if event.KIND == "fact"]
+def facts_digest(events: Sequence[Event]) -> str:
+    """Digest over the fact fields of the fact events, by key: what a stream says, apart from how it came about.
+
+    By key and not by place: where two coroutines of one workflow append to a stream, their turns are timing.
+    """
+    facts = {event.key(): event for event in events if event.KIND == "fact"}
+    parts = [canonical_json({"key": key, "type": facts[key].type, **facts[key].facts()}) for key in sorted(facts)]
     return tagged_sha256("facts", *parts)

@@ -21,6 +21,8 @@ class RolloutEnded(Event):
     """Tokens generated in them."""
     total_tokens: int
     """Length of the whole sequence."""
+    content: str
+    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`)."""
     changed: str
     """Blob: the files that differ from the task's (`stepwell.agent.turn.ChangedFiles`)."""
     tree: str

@@ -15,6 +15,8 @@ class RolloutGraded(Event):
     """Names the verdict: stream `verdict/<key>`."""
     score: float
     """1.0 if every hidden test did as expected, else 0.0."""
+    timed_out: bool
+    """Whether the hidden tests were cut off by their deadline."""
     verdict_head: str
     """Hash of the verdict's event."""
     reused: bool

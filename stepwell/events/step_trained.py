@@ -10,7 +10,7 @@ class StepTrained(Event):
     """One optimiser step was applied: `version = step(parent, batch, config)`. Stream `weights/<run>`."""
 
     type: Literal["StepTrained"] = "StepTrained"
-    MEASURED = frozenset({"duration_s", "environment"})
+    MEASURED = frozenset({"duration_s", "environment", "timings_s"})
 
     step: int
     """Training step."""
@@ -29,6 +29,8 @@ class StepTrained(Event):
     metrics: dict[str, float]
     """Loss, gradient norm, mean and largest |log-probability by the trainer - by the engine|, clip and mask rates,
     tokens."""
+    timings_s: dict[str, float]
+    """Wall clock by part, in seconds."""
     environment: dict[str, Any]
     """Numeric environment: bits are promised within an equal one."""
     duration_s: float

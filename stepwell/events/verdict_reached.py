@@ -19,6 +19,8 @@ class VerdictReached(Event):
     """Digest of the grader's sources."""
     score: float
     """1.0 if every hidden test did as expected, else 0.0."""
+    timed_out: bool
+    """Whether the hidden tests were cut off by their deadline."""
     report: str
     """Blob: the result of each test, and why the score is 0."""
     duration_s: float

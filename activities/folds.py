@@ -1,0 +1,114 @@
+"""Pure folds of streams: where a run, a group, a rollout stands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from db.ledger import Recorded
+from stepwell.contracts.run import RunFold, ValidationScore, VersionRef
+from stepwell.events import (
+    AttemptOpened,
+    OperatorActed,
+    RolloutEnded,
+    RolloutFailed,
+    RolloutGraded,
+    RolloutRestarted,
+    RunFinished,
+    StepAdmitted,
+    StepCompleted,
+    StepTrained,
+    TurnRecorded,
+    ValidationRecorded,
+    VersionCreated,
+)
+from stepwell.events.base import Event
+
+
+def version_ref(recorded: Recorded) -> VersionRef | None:
+    """The weight version that an event of `weights/<run>` made, None for other events."""
+    event = recorded.event
+    if isinstance(event, VersionCreated | StepTrained):
+        return VersionRef(
+            version=event.version,
+            weights_digest=event.digests.exported,
+            seq=recorded.envelope.seq,
+            head=recorded.envelope.hash,
+            metrics=event.metrics,
+        )
+    return None
+
+
+def newest_version(weights: Sequence[Recorded]) -> VersionRef | None:
+    """The newest version in `weights/<run>`."""
+    versions = [made for made in map(version_ref, weights) if made is not None]
+    return max(versions, key=lambda made: made.version, default=None)
+
+
+def fold_run_streams(run: Sequence[Recorded], operator: Sequence[Recorded], weights: Sequence[Recorded]) -> RunFold:
+    """Where a run stands."""
+    events = [recorded.event for recorded in run]
+    acts = [recorded.event for recorded in operator if isinstance(recorded.event, OperatorActed)]
+    stops = [act.reason for act in acts if act.action == "stop"]
+    pauses = [act.action == "pause" for act in acts if act.action in ("pause", "resume")]
+    finished = [event for event in events if isinstance(event, RunFinished)]
+    newest = newest_version(weights)
+    completed = _count(events, StepCompleted)
+    # A version whose completion was not recorded yet does not count: its step is asked for again, and answers at once.
+    version = next(
+        (made for made in map(version_ref, weights) if made is not None and made.version == completed), newest
+    )
+    return RunFold(
+        version=version,
+        completed=completed,
+        admitted=_count(events, StepAdmitted),
+        validations=tuple(
+            ValidationScore(
+                version=event.version, dataset=event.dataset, pass_1=event.pass_1, pass_k=event.pass_k, k=event.k
+            )
+            for event in events
+            if isinstance(event, ValidationRecorded)
+        ),
+        paused=bool(pauses and pauses[-1]),
+        stop_reason=stops[-1] if stops else None,
+        finished=finished[-1].end if finished else None,
+    )
+
+
+def _count(events: Sequence[Event], kind: type[StepCompleted] | type[StepAdmitted]) -> int:
+    """Steps are completed, and admitted, in order: their number is the next one."""
+    return sum(isinstance(event, kind) for event in events)
+
+
+@dataclass(frozen=True)
+class RolloutFold:
+    """Where a rollout stands."""
+
+    next_seq: int
+    epoch: int
+    """How often it was started over."""
+    turns: tuple[TurnRecorded, ...]
+    """Of this epoch."""
+    ended: RolloutEnded | None
+    graded: RolloutGraded | None
+    failed: RolloutFailed | None
+    attempts: int
+    facts: tuple[Event, ...]
+    """All its events."""
+    head: str
+    """Hash of the last event, empty for a stream that does not exist."""
+
+
+def fold_rollout(stream: Sequence[Recorded]) -> RolloutFold:
+    """Where a rollout stands, from its stream."""
+    events = tuple(recorded.event for recorded in stream)
+    epoch = sum(isinstance(event, RolloutRestarted) for event in events)
+    return RolloutFold(
+        next_seq=len(stream),
+        epoch=epoch,
+        turns=tuple(event for event in events if isinstance(event, TurnRecorded) and event.epoch == epoch),
+        ended=next((event for event in events if isinstance(event, RolloutEnded)), None),
+        graded=next((event for event in events if isinstance(event, RolloutGraded)), None),
+        failed=next((event for event in events if isinstance(event, RolloutFailed)), None),
+        attempts=sum(isinstance(event, AttemptOpened) for event in events),
+        facts=events,
+        head=stream[-1].envelope.hash if stream else "",
+    )

@@ -1,0 +1,1 @@
+"""Recipes: TOML into models that forbid unknown keys."""

