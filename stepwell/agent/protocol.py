@@ -1,11 +1,16 @@
 """What a tool set and a renderer are: how a policy's tokens become actions and observations become tokens."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from stepwell.sandbox.protocol import Sandbox
-from stepwell.tasks.task import Task
+
+if TYPE_CHECKING:
+    # Tasks have digests, whose encoding lies in the package of events, which name stop reasons.
+    from stepwell.tasks.task import Task
 
 
 class StopReason(StrEnum):

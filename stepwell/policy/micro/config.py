@@ -1,0 +1,42 @@
+"""Settings of the micro policy: its tokenizer and model, and the supervised warm-up that makes version 0."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class MicroModelConfig(BaseModel):
+    """Shape of the micro policy: a decoder of the Qwen3 kind."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    vocabulary: int = Field(default=1024, ge=300)
+    """Entries of the byte-level BPE, special tokens included."""
+    hidden: int = Field(default=128, ge=16)
+    """Width of the residual stream."""
+    layers: int = Field(default=4, ge=1)
+    """Decoder layers."""
+    heads: int = Field(default=2, ge=1)
+    """Query heads."""
+    kv_heads: int = Field(default=1, ge=1)
+    """Key and value heads; divides `heads`."""
+    head_dim: int = Field(default=64, ge=32)
+    """Width of a head; 64 is served by every attention kernel of vLLM."""
+    feed_forward: int = Field(default=320, ge=16)
+    """Width of the gated feed-forward layer."""
+    context: int = Field(default=512, ge=128)
+    """Most tokens of an episode."""
+
+
+class ExpertConfig(BaseModel):
+    """How good the demonstrations are. The expert is unsure of operators: there its usual mistake is more frequent than
+    the right repair, so that what a cautious policy does is wrong, and what it explores is often right."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sure: float = Field(default=0.97, ge=0, le=1)
+    """Chance of the right repair where the expert is sure."""
+    unsure: float = Field(default=0.35, ge=0, le=1)
+    """Chance of the right repair of an operator."""
+    tests: float = Field(default=0.1, ge=0, le=1)
+    """Share of demonstrations that run the visible tests after the repair, and repair again what still fails."""
+    slips: float = Field(default=0.05, ge=0, le=1)
+    """Share of demonstrations that first name a line without the token; only the recovery is learned."""
