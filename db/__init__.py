@@ -1,0 +1,1 @@
+"""Facts in Postgres, bytes under their digest in Postgres or S3."""

@@ -1,0 +1,1 @@
+"""Alembic: environment and versions. Run through `db.migrate`."""

@@ -1,0 +1,1 @@
+"""Tables for reading, folded from the ledger."""
