@@ -1,0 +1,1 @@
+"""An engine over HTTP: the process that owns it serves, rollouts on other processes ask."""
