@@ -1,0 +1,469 @@
+"""The first process of a sandbox: runs commands, reads and writes files, lists the work tree.
+
+It runs as process 1 of its own PID namespace by `python -I -S`, standard library only and no import that costs
+milliseconds, and answers one request at a time over file descriptor 0, in the frames of `stepwell.sandbox.frames`.
+When the other end closes it ends, and the kernel kills whatever else runs in the namespace.
+
+Every command runs in an own session. When it ends, by itself or not, all that it left behind is killed: the state of a
+sandbox between two commands is its files. While a command runs, a watch of `WATCH_S` bounds what resource limits do
+not: the number of processes when the sandbox belongs to root (whom RLIMIT_NPROC does not bind), the resident memory of
+all processes together, and the bytes on disk in the work tree. What a command can overshoot is what it can do in one
+such period.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import resource
+import select
+import signal
+import stat
+import sys
+import time
+
+TYPE_CHECKING = False  # As in `typing`, whose import costs milliseconds.
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WORK = b"/work"
+WATCH_S = 0.02
+DISK_WATCH_S = 0.25
+READ_BYTES = 1 << 16
+RUNAWAY_FACTOR = 256
+"""A command is killed once it has written this many times the output that is kept."""
+RESIDENT_FACTOR = 2
+"""Resident memory of all processes together, in units of one process's address space."""
+DISK_FACTOR = 8
+"""Disk used by the work tree, in units of the largest file."""
+DEPTH_LIMIT = 96
+ENTRIES_LIMIT = 200_000
+IGNORED = (b".git", b"__pycache__", b".pytest_cache")
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Limits:
+    """Bounds given on the command line, in this order; see `stepwell.sandbox.protocol.SandboxLimits`."""
+
+    def __init__(self, memory_bytes: int, processes: int, file_bytes: int) -> None:
+        self.memory_bytes = memory_bytes
+        self.processes = processes
+        self.file_bytes = file_bytes
+
+
+class Outside(Exception):
+    """A path that leads out of the work tree, or through a link."""
+
+
+# --- wire -----------------------------------------------------------------------------------------------------------
+
+
+def take(channel: int, size: int) -> bytes:
+    parts: list[bytes] = []
+    while size:
+        chunk = os.read(channel, min(size, 1 << 20))
+        if not chunk:
+            os._exit(0)
+        parts.append(chunk)
+        size -= len(chunk)
+    return b"".join(parts)
+
+
+def receive(channel: int) -> list[bytes]:
+    count = int.from_bytes(take(channel, 4), "big")
+    return [take(channel, int.from_bytes(take(channel, 4), "big")) for _ in range(count)]
+
+
+def send(channel: int, fields: Sequence[bytes]) -> None:
+    data = bytearray(len(fields).to_bytes(4, "big"))
+    for field in fields:
+        data += len(field).to_bytes(4, "big")
+        data += field
+    view = memoryview(data)
+    while view:
+        view = view[os.write(channel, view) :]
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+class Output:
+    """Head and tail of a stream, and how much lay between."""
+
+    def __init__(self, limit: int) -> None:
+        self.head_limit = limit // 2
+        self.tail_limit = limit - self.head_limit
+        self.head = bytearray()
+        self.tail = bytearray()
+        self.total = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        room = self.head_limit - len(self.head)
+        if room > 0:
+            self.head += chunk[:room]
+            chunk = chunk[room:]
+        self.tail += chunk
+        if len(self.tail) > 2 * self.tail_limit + READ_BYTES:
+            del self.tail[: -self.tail_limit]
+
+    def content(self, note: bytes) -> bytes:
+        tail = self.tail[-self.tail_limit :] if self.tail_limit else b""
+        dropped = self.total - len(self.head) - len(tail)
+        middle = b"\n[... %d bytes left out ...]\n" % dropped if dropped else b""
+        return bytes(self.head + middle + tail + note)
+
+
+def spawn(argv: list[bytes], stdin: int, output: int) -> int:
+    actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
+    return os.posix_spawnp(
+        argv[0],
+        argv,
+        os.environb,
+        file_actions=actions,
+        setsid=True,
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
+    )
+
+
+def kill_all() -> None:
+    """Kills every process of the namespace but this one; a fork under way fails, so one call is enough."""
+    try:
+        os.kill(-1, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def reap_all(main: int) -> int:
+    """Waits until this process has no children; gives the wait status of `main`."""
+    status = 0
+    while True:
+        try:
+            pid, found = os.waitpid(-1, 0)
+        except ChildProcessError:
+            return status
+        if pid == main:
+            status = found
+
+
+def excess(limits: Limits, disk_due: bool) -> bytes | None:
+    """What the processes together use beyond their bounds, as text, or None."""
+    page = resource.getpagesize()
+    count = 0
+    resident = 0
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or name == "1":
+            continue
+        count += 1
+        try:
+            with open(f"/proc/{name}/statm", "rb", buffering=0) as statm:
+                resident += int(statm.read(256).split()[1]) * page
+        except (FileNotFoundError, ProcessLookupError, IndexError):
+            continue
+    if count > limits.processes:
+        return b"more than %d processes" % limits.processes
+    if resident > RESIDENT_FACTOR * limits.memory_bytes:
+        return b"more than %d bytes of memory in all processes together" % (RESIDENT_FACTOR * limits.memory_bytes)
+    if disk_due and disk_use() > DISK_FACTOR * limits.file_bytes:
+        return b"more than %d bytes in the work tree" % (DISK_FACTOR * limits.file_bytes)
+    return None
+
+
+def disk_use() -> int:
+    return sum(status.st_blocks * 512 for _, status, _ in walk(()))
+
+
+def run_command(channel: int, request: list[bytes], limits: Limits) -> list[bytes]:
+    deadline_s = int(request[0]) / 1e6
+    output = Output(int(request[1]))
+    stdin_data, argv = request[2], request[3:]
+    if stdin_data:
+        stdin = os.memfd_create("stdin")
+        view = memoryview(stdin_data)
+        while view:
+            view = view[os.write(stdin, view) :]
+        os.lseek(stdin, 0, os.SEEK_SET)
+    else:
+        stdin = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    fcntl.fcntl(writer, fcntl.F_SETFL, 0)  # Blocking for the command; the flag belongs to this end alone.
+    started = time.monotonic()
+    try:
+        pid = spawn(argv, stdin, writer)
+    except OSError as error:
+        os.close(reader)
+        note = b"%s: %s\n" % (argv[0], os.strerror(error.errno or 0).encode())
+        code = 126 if error.errno == errno.EACCES else 127
+        return [b"exited", str(code).encode(), b"%d" % ((time.monotonic() - started) * 1e6), note]
+    finally:
+        os.close(writer)
+        os.close(stdin)
+    end, note = watch_command(channel, pid, reader, output, started + deadline_s, limits)
+    kill_all()
+    code = os.waitstatus_to_exitcode(reap_all(pid))
+    drain(reader, output)
+    os.close(reader)
+    return [end, str(code).encode(), b"%d" % ((time.monotonic() - started) * 1e6), output.content(note)]
+
+
+def watch_command(
+    channel: int, pid: int, reader: int, output: Output, deadline: float, limits: Limits
+) -> tuple[bytes, bytes]:
+    """Drains and watches a command until it ends or has to; gives how it ended and a note for its output."""
+    pidfd = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(reader, select.POLLIN)
+    poll.register(pidfd, select.POLLIN)
+    poll.register(channel, select.POLLHUP | select.POLLRDHUP)
+    runaway = RUNAWAY_FACTOR * max(output.head_limit + output.tail_limit, 1024)
+    watch_at = time.monotonic() + WATCH_S
+    disk_at = watch_at + DISK_WATCH_S
+    try:
+        while True:
+            now = time.monotonic()
+            if now >= deadline:
+                return b"timeout", b""
+            if now >= watch_at:
+                found = excess(limits, now >= disk_at)
+                spent = time.monotonic() - now
+                if found:
+                    return b"exited", b"\n[killed: %s]\n" % found
+                if now >= disk_at:
+                    disk_at = now + max(DISK_WATCH_S, 10 * spent)
+                watch_at = now + max(WATCH_S, 10 * spent)
+            events = dict(poll.poll(max(0.0, min(deadline, watch_at) - now) * 1000))
+            if channel in events:
+                os._exit(0)
+            if pidfd in events:
+                return b"exited", b""
+            if reader in events:
+                if not read_some(reader, output):
+                    poll.unregister(reader)
+                if output.total > runaway:
+                    return b"output_limit", b""
+    finally:
+        os.close(pidfd)
+
+
+def read_some(reader: int, output: Output) -> bool:
+    """Reads once; False at the end of the stream."""
+    try:
+        chunk = os.read(reader, READ_BYTES)
+    except BlockingIOError:
+        return True
+    output.add(chunk)
+    return bool(chunk)
+
+
+def drain(reader: int, output: Output) -> None:
+    """Reads what lies in the pipe; nobody writes any more."""
+    while True:
+        try:
+            chunk = os.read(reader, READ_BYTES)
+        except BlockingIOError:
+            return
+        if not chunk:
+            return
+        output.add(chunk)
+
+
+# --- files ----------------------------------------------------------------------------------------------------------
+
+
+def open_parent(path: bytes, make: bool) -> tuple[int, bytes]:
+    """Descriptor of the folder of `path`, reached from the root of the tree without following a link."""
+    parts = path.split(b"/")
+    if path.startswith(b"/") or b"\0" in path or any(part in (b"", b".", b"..") for part in parts):
+        raise Outside(path)
+    folder = os.open(WORK, FOLDER_FLAGS)
+    for part in parts[:-1]:
+        try:
+            if make:
+                make_folder(part, folder)
+            inner = os.open(part, FOLDER_FLAGS, dir_fd=folder)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR) and is_link(part, folder):
+                raise Outside(path) from error
+            raise
+        finally:
+            os.close(folder)
+        folder = inner
+    return folder, parts[-1]
+
+
+def make_folder(name: bytes, parent: int) -> None:
+    try:
+        os.mkdir(name, 0o755, dir_fd=parent)
+    except FileExistsError:
+        return
+
+
+def is_link(name: bytes, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def read_regular(name: bytes, folder: int, limit: int) -> bytes | None:
+    """Content of a regular file, or None if it is none, cannot be read or is over the limit."""
+    try:
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+            return None
+        parts: list[bytes] = []
+        while chunk := os.read(file, 1 << 20):
+            parts.append(chunk)
+        return b"".join(parts)
+    finally:
+        os.close(file)
+
+
+def read_file(path: bytes, limits: Limits) -> list[bytes]:
+    try:
+        folder, name = open_parent(path, make=False)
+    except (OSError, Outside):
+        return [b"missing"]
+    try:
+        content = read_regular(name, folder, limits.file_bytes)
+    finally:
+        os.close(folder)
+    return [b"missing"] if content is None else [b"ok", content]
+
+
+def write_file(path: bytes, data: bytes) -> list[bytes]:
+    try:
+        folder, name = open_parent(path, make=True)
+    except Outside:
+        return [b"refused", b"it leads out of the work tree or through a link"]
+    except OSError as error:
+        return [b"refused", os.strerror(error.errno or 0).encode()]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        file = os.open(name, flags, 0o644, dir_fd=folder)
+    except OSError as error:
+        reason = b"it is a link" if error.errno == errno.ELOOP else os.strerror(error.errno or 0).encode()
+        return [b"refused", reason]
+    finally:
+        os.close(folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            return [b"refused", b"it is no regular file"]
+        os.ftruncate(file, 0)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(file, view) :]
+    except OSError as error:
+        return [b"refused", os.strerror(error.errno or 0).encode()]
+    finally:
+        os.close(file)
+    return [b"ok"]
+
+
+def walk(ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat_result, int]]:
+    """Yields (path, status, folder descriptor) of all below the root, links not followed, folders before their content.
+
+    The descriptor is open while the consumer holds the item. Bounded in depth and number.
+    """
+    stack: list[tuple[bytes, int, list[bytes] | None]] = [(b"", os.open(WORK, FOLDER_FLAGS), None)]
+    seen = 0
+    while stack:
+        prefix, folder, names = stack.pop()
+        if names is None:
+            found = map(os.fsencode, os.listdir(folder))
+            names = sorted((name for name in found if name not in ignored), reverse=True)
+        if not names or seen >= ENTRIES_LIMIT:
+            os.close(folder)
+            continue
+        name = names.pop()
+        stack.append((prefix, folder, names))
+        seen += 1
+        try:
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except OSError:
+            continue  # Removed meanwhile by a command that still runs.
+        path = prefix + name
+        yield path, status, folder
+        if stat.S_ISDIR(status.st_mode) and len(stack) < DEPTH_LIMIT:
+            try:
+                stack.append((path + b"/", os.open(name, FOLDER_FLAGS, dir_fd=folder), None))
+            except OSError:
+                continue  # A folder without read permission is listed, its content is not.
+
+
+def list_tree(limits: Limits) -> list[bytes]:
+    """Fields of four: letter of the kind, mode, path, payload."""
+    import hashlib  # Costs 3 ms: only sandboxes whose tree is listed pay it.
+
+    fields = [b"ok"]
+    for path, status, folder in walk(IGNORED):
+        name = path.rsplit(b"/", 1)[-1]
+        letter, payload = b"o", b""
+        if stat.S_ISREG(status.st_mode):
+            content = read_regular(name, folder, limits.file_bytes)
+            if content is not None:
+                letter, payload = b"f", hashlib.sha256(content).digest()
+        elif stat.S_ISLNK(status.st_mode):
+            letter, payload = b"l", os.readlink(name, dir_fd=folder)
+        elif stat.S_ISDIR(status.st_mode):
+            letter = b"d"
+        fields += [letter, b"%o" % stat.S_IMODE(status.st_mode), path, payload]
+    return fields
+
+
+# --- start ----------------------------------------------------------------------------------------------------------
+
+
+def become_opaque() -> None:
+    """Keeps commands, which have the same user id, from tracing this process or opening its memory."""
+    import ctypes
+
+    pr_set_dumpable = 4
+    if ctypes.CDLL(None, use_errno=True).prctl(pr_set_dumpable, 0, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
+
+
+def set_limits(limits: Limits) -> None:
+    """Limits that commands inherit. Those of memory come after this process's own start."""
+    resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
+    resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes + 1, limits.processes + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_bytes, limits.file_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+
+
+def main() -> None:
+    limits = Limits(*map(int, sys.argv[1:]))
+    channel = os.dup(0)
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    os.close(null)
+    os.umask(0o022)
+    home = os.environ["HOME"]
+    os.makedirs(home, exist_ok=True)
+    become_opaque()
+    set_limits(limits)
+    send(channel, [b"ready"])
+    while True:
+        operation, *request = receive(channel)
+        if operation == b"exec":
+            answer = run_command(channel, request, limits)
+        elif operation == b"read":
+            answer = read_file(request[0], limits)
+        elif operation == b"write":
+            answer = write_file(request[0], request[1])
+        elif operation == b"list":
+            answer = list_tree(limits)
+        else:
+            answer = [b"unknown operation"]
+        send(channel, answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Fresh work trees on disk, one for all sandboxes that start from the same files."""
+
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepwell.sandbox.folders import remove_tree
+from stepwell.sandbox.tree import check_relative_path
+
+IDLE_TREES = 64
+"""How many trees that no sandbox uses are kept."""
+EPOCH_S = 1_577_836_800
+"""Time of every file and folder of a fresh tree (2020-01-01), so that listings are the same each time."""
+
+
+def write_tree(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Writes files with mode 0644 into folders with mode 0755, all with the same times. `folder` must not exist.
+
+    Raises:
+        ValueError: a path leads out of the tree, or a file is also a folder.
+        OSError: the disk failed.
+    """
+    folder.mkdir()
+    folders = {folder}
+    for path, content in files.items():
+        target = folder / check_relative_path(path)
+        missing = [parent for parent in target.parents if parent.is_relative_to(folder) and parent not in folders]
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise ValueError(f"{path!r} is both a file and a folder of the tree") from error
+        folders.update(missing)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        target.chmod(0o644)
+        os.utime(target, (EPOCH_S, EPOCH_S))
+    for inner in sorted(folders, reverse=True):
+        inner.chmod(0o755)
+        os.utime(inner, (EPOCH_S, EPOCH_S))
+
+
+@dataclass
+class _Tree:
+    folder: Path
+    users: int = 0
+
+
+class LowerTrees:
+    """Trees by digest, counted by use; those out of use longest are removed. Not safe for threads."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._folder = folder
+        self._trees: OrderedDict[str, _Tree] = OrderedDict()
+
+    def borrow(self, files: Mapping[str, bytes]) -> str:
+        """Makes sure that the tree exists and counts a user of it; gives its key. Raises what `write_tree` raises."""
+        key = _key_of(files)
+        tree = self._trees.get(key)
+        if tree is None:
+            tree = _Tree(self._folder / key)
+            try:
+                write_tree(tree.folder, files)
+            except BaseException:
+                remove_tree(tree.folder)
+                raise
+            self._trees[key] = tree
+        tree.users += 1
+        self._trees.move_to_end(key)
+        return key
+
+    def folder_of(self, key: str) -> Path:
+        """Where a borrowed tree lies."""
+        return self._trees[key].folder
+
+    def give_back(self, key: str) -> None:
+        """One user less."""
+        self._trees[key].users -= 1
+        idle = [key for key, tree in self._trees.items() if tree.users == 0]
+        for old in idle[: max(0, len(idle) - IDLE_TREES)]:
+            remove_tree(self._trees.pop(old).folder)
+
+
+def _key_of(files: Mapping[str, bytes]) -> str:
+    """Digest of all files; unlike a tree's digest it leaves no name out."""
+    digest = hashlib.sha256()
+    for path, content in sorted(files.items()):
+        for part in (path.encode(), content):
+            digest.update(len(part).to_bytes(8, "big"))
+            digest.update(part)
+    return digest.hexdigest()
