@@ -1,13 +1,13 @@
 """One process's connections to Postgres."""
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
 
 import sqlalchemy.exc
 from sqlalchemy import Row, TextClause, make_url
 from sqlalchemy.engine import URL
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from db.errors import DatabaseUnavailable, DiskFull
 
@@ -72,6 +72,10 @@ class Database:
                 if not error.connection_invalidated:
                     raise
             return await self._once(statement, values)
+
+    def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A connection for several statements that stand or fall together."""
+        return self.engine.execution_options(isolation_level="READ COMMITTED").begin()
 
     async def _once(self, statement: TextClause, values: Mapping[str, object]) -> Sequence[Row[Any]]:
         async with self.engine.connect() as connection:

@@ -17,7 +17,7 @@ _Time = DateTime(timezone=True)
 
 
 class ProjectorPosition(Base):
-    """How far the projections have come in the ledger."""
+    """How far the projections have come in the ledger: one row."""
 
     __tablename__ = "projector_position"
 
@@ -39,6 +39,8 @@ class RunRow(Base):
     recipe_digest: Mapped[str | None] = mapped_column(Text)
     state: Mapped[str | None] = mapped_column(Text)
     """`running`, or why it ended: target, max_steps, stopped, failed."""
+    operator: Mapped[str | None] = mapped_column(Text)
+    """What an operator asked for last: pause, resume, stop."""
     cause: Mapped[str | None] = mapped_column(Text)
     dispatched_steps: Mapped[int | None] = mapped_column(Integer)
     """Steps whose prompts were handed out."""
@@ -66,7 +68,14 @@ class StepRow(Base):
     version: Mapped[int | None] = mapped_column(Integer)
     """Version that it made."""
     metrics: Mapped[dict[str, Any] | None] = mapped_column(JSONB)
-    """The trainer's figures, by name: loss, gradient norm, differences of log-probabilities, rates."""
+    """The trainer's figures, by name."""
+    loss: Mapped[float | None] = mapped_column(Double)
+    grad_norm: Mapped[float | None] = mapped_column(Double)
+    """Before clipping."""
+    mismatch_mean: Mapped[float | None] = mapped_column(Double)
+    """Mean |log-probability by the trainer - by the engine|, in nats."""
+    mismatch_max: Mapped[float | None] = mapped_column(Double)
+    """The largest of them."""
     train_s: Mapped[float | None] = mapped_column(Double)
     dispatched_at: Mapped[datetime | None] = mapped_column(_Time)
     admitted_at: Mapped[datetime | None] = mapped_column(_Time)

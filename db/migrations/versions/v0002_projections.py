@@ -37,12 +37,14 @@ def upgrade() -> None:
         _key("position", sa.BigInteger),
         sa.PrimaryKeyConstraint("name", name="projector_position_pk"),
     )
+    op.execute("INSERT INTO projector_position (name, xid, position) VALUES ('projections', '0', 0)")
     op.create_table(
         "runs",
         _name("run"),
         sa.Column("recipe_name", sa.Text),
         sa.Column("recipe_digest", sa.Text),
         sa.Column("state", sa.Text),
+        sa.Column("operator", sa.Text),
         sa.Column("cause", sa.Text),
         sa.Column("dispatched_steps", sa.Integer),
         sa.Column("completed_steps", sa.Integer),
@@ -62,6 +64,10 @@ def upgrade() -> None:
         sa.Column("reward_mean", sa.Double),
         sa.Column("version", sa.Integer),
         sa.Column("metrics", JSONB),
+        sa.Column("loss", sa.Double),
+        sa.Column("grad_norm", sa.Double),
+        sa.Column("mismatch_mean", sa.Double),
+        sa.Column("mismatch_max", sa.Double),
         sa.Column("train_s", sa.Double),
         sa.Column("dispatched_at", MOMENT),
         sa.Column("admitted_at", MOMENT),
