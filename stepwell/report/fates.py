@@ -1,0 +1,34 @@
+"""What became of the prompts."""
+
+from dataclasses import dataclass, field
+
+from stepwell.events import GroupClosed
+from stepwell.events.group_closed import Fate
+
+
+@dataclass
+class FateCount:
+    """Prompts that were dispatched, and their fates."""
+
+    dispatched: int = 0
+    """Prompts handed to groups."""
+    by_fate: dict[Fate, int] = field(default_factory=lambda: dict[Fate, int]())
+    """Groups that closed, by fate."""
+    causes: list[str] = field(default_factory=lambda: list[str]())
+    """Why, for the fates that are not the good ones."""
+
+    @property
+    def closed(self) -> int:
+        """Sum of the fates."""
+        return sum(self.by_fate.values())
+
+    @property
+    def open(self) -> int:
+        """Dispatched and without a fate yet."""
+        return self.dispatched - self.closed
+
+    def close(self, event: GroupClosed, place: str) -> None:
+        """A group closed."""
+        self.by_fate[event.fate] = self.by_fate.get(event.fate, 0) + 1
+        if event.cause:
+            self.causes.append(f"{place}: {event.fate}: {event.cause}")
