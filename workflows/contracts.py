@@ -14,6 +14,7 @@ from temporalio.common import RetryPolicy
 from stepwell.contracts.engine import Attestation, EngineList, LoadRequest
 from stepwell.contracts.rollout import (
     CloseGroupsRequest,
+    FailRolloutsRequest,
     FailureKind,
     GradeOutcome,
     GradeRequest,
@@ -136,6 +137,8 @@ GRADE_ROLLOUT = ActivitySpec(
     "grade_rollout", SANDBOX_QUEUE, GradeRequest, GradeOutcome, timedelta(minutes=10), BEAT, attempts=5
 )
 
+FAIL_ROLLOUTS = ActivitySpec("fail_rollouts", SANDBOX_QUEUE, FailRolloutsRequest, RunRef, LEDGER_ATTEMPT)
+
 CREATE_POLICY = ActivitySpec("create_policy", TRAINER_QUEUE, RunRef, VersionRef, timedelta(hours=2), BEAT * 3)
 TRAIN_STEP = ActivitySpec("train_step", TRAINER_QUEUE, StepRef, VersionRef, timedelta(hours=2), BEAT * 3)
 
@@ -164,6 +167,7 @@ ALL_ACTIVITIES = (
     FINISH_RUN,
     RUN_ROLLOUT,
     GRADE_ROLLOUT,
+    FAIL_ROLLOUTS,
     CREATE_POLICY,
     TRAIN_STEP,
     LOAD_WEIGHTS,

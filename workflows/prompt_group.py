@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 with workflow.unsafe.imports_passed_through():
     from stepwell.contracts.rollout import (
         CloseGroupsRequest,
+        FailRolloutsRequest,
         FailureKind,
         GradeRequest,
         GroupInput,
@@ -20,7 +21,7 @@ with workflow.unsafe.imports_passed_through():
     )
     from stepwell.contracts.run import PromptRef
     from stepwell.events.streams import rollout_stream
-    from workflows.contracts import CLOSE_GROUPS, GRADE_ROLLOUT, OPEN_GROUPS, RUN_ROLLOUT
+    from workflows.contracts import CLOSE_GROUPS, FAIL_ROLLOUTS, GRADE_ROLLOUT, OPEN_GROUPS, RUN_ROLLOUT
 
 
 @workflow.defn
@@ -43,7 +44,10 @@ class PromptGroup:
                 samples=group.samples,
             )
         )
-        failures = await asyncio.gather(*(self._prompt(group, prompt) for prompt in opened.open))
+        of_prompts = await asyncio.gather(*(self._prompt(group, prompt) for prompt in opened.open))
+        failures = tuple(failure for of_prompt in of_prompts for failure in of_prompt)
+        if failures:
+            await FAIL_ROLLOUTS(FailRolloutsRequest(run=group.run, failures=failures))
         closed = await CLOSE_GROUPS(
             CloseGroupsRequest(
                 run=group.run,
@@ -51,7 +55,6 @@ class PromptGroup:
                 purpose=group.purpose,
                 prompts=group.prompts,
                 samples=group.samples,
-                failures=tuple(failure for of_prompt in failures for failure in of_prompt),
             )
         )
         if group.notify is not None:

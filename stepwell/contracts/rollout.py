@@ -83,6 +83,15 @@ class RolloutFailure(Contract):
     """In words."""
 
 
+class FailRolloutsRequest(Contract):
+    """Records rollouts that have no score and get none."""
+
+    run: str
+    """Run."""
+    failures: tuple[RolloutFailure, ...]
+    """Which, and why."""
+
+
 class GroupInput(Contract):
     """Input of `PromptGroup` and, with several prompts, of `ValidationShard`."""
 
@@ -134,8 +143,6 @@ class CloseGroupsRequest(Contract):
     """The prompts."""
     samples: int
     """Rollouts a prompt."""
-    failures: tuple[RolloutFailure, ...]
-    """Rollouts that have no score; they are recorded first."""
 
 
 class GroupFate(Contract):

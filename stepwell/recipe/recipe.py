@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from stepwell.contracts.run import RunPlan, ValidationSchedule
 from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
-from stepwell.policy.micro.config import MicroModelConfig, WarmUpConfig
+from stepwell.policy.micro.config import WarmUpConfig
 from stepwell.recipe.sections import (
     AgentSection,
     FailureSection,
@@ -30,10 +30,8 @@ class MicroPolicy(Section):
 
     kind: Literal["micro"] = "micro"
     """Which policy."""
-    model: MicroModelConfig = MicroModelConfig()
-    """Its shape."""
     warm_up: WarmUpConfig = WarmUpConfig()
-    """How version 0 is made."""
+    """Its shape, and how version 0 is made."""
 
 
 Policy = Annotated[MicroPolicy | FolderPolicy | Smollm2Policy, Field(discriminator="kind")]
@@ -93,10 +91,10 @@ class Recipe(Section):
                 f"agent.max_context_tokens is {self.agent.max_context_tokens}, but engine.max_context is "
                 f"{self.engine.max_context}: an engine must hold the agent's context"
             )
-        if isinstance(self.policy, MicroPolicy) and self.agent.max_context_tokens > self.policy.model.context:
+        if isinstance(self.policy, MicroPolicy) and self.agent.max_context_tokens > self.policy.warm_up.model.context:
             raise ValueError(
-                f"agent.max_context_tokens is {self.agent.max_context_tokens}, but policy.model.context is "
-                f"{self.policy.model.context}: the model must hold the agent's context"
+                f"agent.max_context_tokens is {self.agent.max_context_tokens}, but policy.warm_up.model.context is "
+                f"{self.policy.warm_up.model.context}: the model must hold the agent's context"
             )
         if isinstance(self.policy, MicroPolicy) != (self.agent.tools == "compact"):
             raise ValueError(

@@ -1,0 +1,122 @@
+"""Activity of the control worker that fixes a step's batch, as a pure function of what is recorded."""
+
+from collections.abc import Mapping, Sequence
+
+from temporalio import activity
+
+from activities.folds import RolloutFold, fold_rollout
+from activities.stores import RunFacts, Stores
+from db.recorded import Recorded
+from stepwell.contracts.run import Admission, StepRef
+from stepwell.events import GroupClosed, StepAdmitted
+from stepwell.events.base import facts_digest
+from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
+from stepwell.events.group_closed import Fate
+from stepwell.events.streams import parse_rollout_stream, prompt_stream, rollout_stream, run_stream
+from stepwell.rl.batching import BatchManifest, RolloutFacts, build_manifest
+from stepwell.rl.masks import MaskReason, mask_scored
+
+
+class AdmissionActivities:
+    """Fixes batches."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    @activity.defn(name="admit_step")
+    async def admit_step(self, request: StepRef) -> Admission:
+        """Admits every group of the step that is to be trained; asked again, it answers from the ledger."""
+        stores, run, step = self._stores, request.run, request.step
+        facts = await stores.run_facts(run)
+        prompts = [prompt_stream(run, str(step), index) for index in range(facts.recipe.run.prompts_per_step)]
+        groups = await stores.ledger.read_many(prompts)
+        children = [_child(name, groups[name]) for name in prompts]
+        rollouts = await self._rollouts(run, step, groups, facts)
+        manifest = manifest_of(step, rollouts, facts)
+        blob = commitment_blob(children)
+        heads, manifest_ref = await stores.blobs.put_many([blob, manifest.canonical_bytes()])
+        rewards = [sample.reward for sample in manifest.samples if sample.reward is not None]
+        admitted = StepAdmitted(
+            step=step,
+            manifest=manifest_ref.digest,
+            group_facts=facts_of_children(children),
+            group_heads=Commitment(count=len(children), heads=heads.digest, facts=facts_of_children(children)),
+            rollouts=len(manifest.samples),
+            masked=sum(sample.mask is not None for sample in manifest.samples),
+            reward_mean=sum(rewards) / len(rewards) if rewards else 0.0,
+        )
+        await stores.append_next(run_stream(run), admitted)
+        return Admission(
+            step=step, rollouts=admitted.rollouts, masked=admitted.masked, reward_mean=admitted.reward_mean
+        )
+
+    async def _rollouts(
+        self, run: str, step: int, groups: Mapping[str, Sequence[Recorded]], facts: RunFacts
+    ) -> dict[str, RolloutFold]:
+        """Rollouts of the groups whose fate is to be trained."""
+        names: list[str] = []
+        for index in range(facts.recipe.run.prompts_per_step):
+            closing = groups[prompt_stream(run, str(step), index)][-1].event
+            if isinstance(closing, GroupClosed) and closing.fate is Fate.TRAINED:
+                samples = range(facts.recipe.run.samples_per_prompt)
+                names += [rollout_stream(run, str(step), index, sample) for sample in samples]
+        streams = await self._stores.ledger.read_many(names)
+        return {name: fold_rollout(streams.get(name, [])) for name in names}
+
+
+def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts) -> BatchManifest:
+    """The batch manifest of a step: what an auditor recomputes."""
+    recipe = facts.recipe
+    return build_manifest(
+        step=step,
+        parent_version=step,
+        temperature=recipe.sampling.temperature,
+        rollouts=[
+            _rollout_facts(name, fold, overlong_filtering=recipe.rl.overlong_filtering)
+            for name, fold in rollouts.items()
+        ],
+        grpo=recipe.rl,
+        packing=recipe.trainer.packing,
+    )
+
+
+def _rollout_facts(stream: str, fold: RolloutFold, *, overlong_filtering: bool) -> RolloutFacts:
+    name = parse_rollout_stream(stream)
+    ended, graded = fold.ended, fold.graded
+    mask = MaskReason.DATA if fold.failed is not None and fold.failed.failure == "data" else MaskReason.INFRA
+    if ended is None or graded is None:
+        return RolloutFacts(
+            stream=stream,
+            prompt=name.prompt,
+            sample=name.sample,
+            turns=0,
+            tokens=0,
+            generated_tokens=0,
+            content="",
+            reward=None,
+            mask=mask,
+        )
+    return RolloutFacts(
+        stream=stream,
+        prompt=name.prompt,
+        sample=name.sample,
+        turns=ended.turns,
+        tokens=ended.total_tokens,
+        generated_tokens=ended.generated_tokens,
+        content=ended.content,
+        reward=graded.score,
+        mask=mask_scored(
+            ended.reason,
+            graded.score,
+            generated_tokens=ended.generated_tokens,
+            grading_timed_out=graded.timed_out,
+            overlong_filtering=overlong_filtering,
+        ),
+    )
+
+
+def _child(name: str, stream: Sequence[Recorded]) -> ChildHead:
+    last = stream[-1]
+    return ChildHead(
+        stream=name, seq=last.seq, head=last.envelope.hash, facts=facts_digest([each.event for each in stream])
+    )

@@ -1,0 +1,107 @@
+"""load_weights: an engine loads a version, proves what it serves, and only then takes traffic for it."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from temporalio import activity
+
+from activities.folders import get_folder
+from activities.heartbeat import beating
+from activities.stores import Stores
+from db.recorded import Recorded
+from stepwell.contracts.engine import Attestation, LoadRequest
+from stepwell.events import StepTrained, VersionAttested, VersionCreated
+from stepwell.events.streams import engine_stream, weights_stream
+from stepwell.policy.engine_http.service import EngineService
+from stepwell.policy.weights import DigestMismatch, load_folder, weights_digest
+
+VERSIONS_KEPT = 2
+"""Folders of versions kept in an engine's cache."""
+
+
+class ProbeMismatch(RuntimeError):
+    """The engine answers the probe unlike the trainer: it read the right bytes and serves something else."""
+
+
+@dataclass
+class EngineActivities:
+    """Loads versions into this process's engine."""
+
+    stores: Stores
+    service: EngineService
+    engine_id: str
+    cache: Path
+    next_seq: int
+    """Place of the next event in `engine/<run>/<id>`."""
+    loads: int = 0
+    serving: int | None = None
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @activity.defn(name="load_weights")
+    async def load_weights(self, request: LoadRequest) -> Attestation:
+        """Loads and attests a version; returns the proof. While it loads the engine takes no request.
+
+        Raises:
+            DigestMismatch: the tensors that arrived are not those recorded.
+            ProbeMismatch: the engine's log-probabilities of the probe differ from the trainer's.
+        """
+        async with beating():
+            return await self.serve(request.run, request.version)
+
+    async def serve(self, run: str, version: int) -> Attestation:
+        """What `load_weights` does; called without an activity when the engine starts."""
+        async with self._one_at_a_time:
+            began = time.monotonic()
+            weights = await self.stores.ledger.read(weights_stream(run))
+            made, probe_ids = _find(weights, version)
+            folder = await get_folder(self.stores.blobs, made.export, self.cache)
+            digest = await asyncio.to_thread(lambda: weights_digest(load_folder(folder)))
+            if digest != made.digests.exported:
+                raise DigestMismatch(
+                    f"version {version} arrived with the digest {digest}, recorded is {made.digests.exported}"
+                )
+            self.service.close_gate()
+            try:
+                await self.service.load(version, folder)
+                served = await self.service.engine.score(tuple(probe_ids))
+                difference = max(abs(ours - theirs) for ours, theirs in zip(served, made.probe, strict=True))
+                bound = await self._probe_bound(run)
+                if difference > bound:
+                    raise ProbeMismatch(
+                        f"version {version}: the engine's log-probabilities of the probe differ by {difference:.2e} "
+                        f"from the trainer's, allowed are {bound:.0e}: it serves other weights than it loaded"
+                    )
+                attested = VersionAttested(
+                    version=version,
+                    digest=digest,
+                    probe_difference=difference,
+                    load=self.loads,
+                    load_s=time.monotonic() - began,
+                )
+                head = await self.stores.ledger.append(
+                    engine_stream(run, self.engine_id), [attested], expected_seq=self.next_seq, actor=self.stores.actor
+                )
+                self.next_seq, self.loads, self.serving = head.seq + 1, self.loads + 1, version
+            finally:
+                self.service.open_gate()
+            return Attestation(engine=self.engine_id, version=version, digest=digest, probe_difference=difference)
+
+    async def _probe_bound(self, run: str) -> float:
+        """Ten times the bound on the mean mismatch of a step: this is a maximum."""
+        return 10 * (await self.stores.run_facts(run)).recipe.run.mismatch_bound
+
+
+def _find(weights: list[Recorded], version: int) -> tuple[VersionCreated | StepTrained, list[int]]:
+    """The event that made a version, and the probe's tokens.
+
+    Raises:
+        LookupError: there is no such version.
+    """
+    events = [recorded.event for recorded in weights]
+    created = next((event for event in events if isinstance(event, VersionCreated)), None)
+    for event in events:
+        if isinstance(event, VersionCreated | StepTrained) and event.version == version and created is not None:
+            return event, created.probe_ids
+    raise LookupError(f"there is no weight version {version} to load")

