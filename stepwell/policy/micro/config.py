@@ -40,3 +40,28 @@ class ExpertConfig(BaseModel):
     """Share of demonstrations that run the visible tests after the repair, and repair again what still fails."""
     slips: float = Field(default=0.05, ge=0, le=1)
     """Share of demonstrations that first name a line without the token; only the recovery is learned."""
+
+
+class WarmUpConfig(BaseModel):
+    """The supervised warm-up: from random weights to version 0."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    model: MicroModelConfig = MicroModelConfig()
+    """Shape of the policy."""
+    expert: ExpertConfig = ExpertConfig()
+    """How good the demonstrations are."""
+    steps: int = Field(default=1200, ge=1)
+    """Optimiser steps."""
+    demonstrations: int = Field(default=24, ge=1)
+    """Demonstrations in a step."""
+    muon_learning_rate: float = Field(default=0.02, gt=0)
+    """Peak learning rate of Muon, which moves the hidden matrices."""
+    adamw_learning_rate: float = Field(default=3e-3, gt=0)
+    """Peak learning rate of AdamW, which moves embeddings and norms."""
+    rise: int = Field(default=50, ge=1)
+    """Steps over which the learning rates rise; then they fall linearly to a twentieth."""
+    observation_weight: float = Field(default=0.3, ge=0, le=1)
+    """Weight in the loss of a token of the issue or of an observation, against 1 of an action's."""
+    threads: int = Field(default=1, ge=1)
+    """Processor threads; part of the numeric environment in which the result is the same to the bit."""

@@ -14,7 +14,7 @@ from stepwell.tasks.task import Split, Task
 class ForgeCounts(BaseModel):
     """How many tasks each split has."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     train: int = Field(default=2560, ge=1)
     """Training tasks, in order from easy to hard."""
