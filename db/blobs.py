@@ -91,7 +91,7 @@ class BlobStore:
         ref = BlobRef(blob_digest(data), len(data))
         if ref.size_bytes < SMALL_BYTES:
             await self._database.rows(_PUT_SMALL, {"digests": [ref.digest], "blobs": [data], "retention": retention})
-        elif not await self._retain(ref.digest, retention):
+        elif not await self._stands(ref, retention):
             await self._objects.put(object_key(ref.digest), data, sha256=ref.digest)
             await self._record_large(ref, retention)
         return ref
@@ -115,7 +115,7 @@ class BlobStore:
         if size_bytes < SMALL_BYTES:
             return await self.put(await asyncio.to_thread(path.read_bytes), retention=retention)
         ref = BlobRef(await asyncio.to_thread(_file_digest, path), size_bytes)
-        if not await self._retain(ref.digest, retention):
+        if not await self._stands(ref, retention):
             await self._objects.put_file(object_key(ref.digest), path, size_bytes=size_bytes, sha256=ref.digest)
             await self._record_large(ref, retention)
         return ref
@@ -192,9 +192,12 @@ class BlobStore:
             raise _missing(digest, 0)
         return rows[0]
 
-    async def _retain(self, digest: str, retention: str) -> bool:
-        """Note the class of a blob that is stored already; False if it is not."""
-        return bool(await self._database.rows(_RETAIN, {"digest": digest, "retention": retention}))
+    async def _stands(self, ref: BlobRef, retention: str) -> bool:
+        """Whether a large blob is stored already; if so, its class is noted. One that was lost or cut short in the
+        bucket is not: putting it again makes it good."""
+        if not await self._database.rows(_RETAIN, {"digest": ref.digest, "retention": retention}):
+            return False
+        return await self._objects.size_bytes(object_key(ref.digest)) == ref.size_bytes
 
     async def _record_large(self, ref: BlobRef, retention: str) -> None:
         values = {"digest": ref.digest, "size": ref.size_bytes, "retention": retention}
@@ -225,5 +228,5 @@ def _missing(digest: str, others: int) -> BlobMissing:
 def _corrupt(digest: str, found: str, size_bytes: int, wanted_bytes: int) -> BlobCorrupt:
     return BlobCorrupt(
         f"blob {digest} is corrupt: {size_bytes} bytes that hash to {found} are stored, {wanted_bytes} bytes were put. "
-        "Restore it from a copy; put it again only after removing the object"
+        "Remove what is stored, then put it again or restore it from a copy"
     )

@@ -22,7 +22,7 @@ T = TypeVar("T")
 _CHUNK_BYTES = 1 << 20
 _CONFLICT_TRIES = 5
 """A conditional put beside another of the same key may be answered 409: ask again."""
-_FULL = frozenset({"InternalError", "507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull", "SlowDown"})
+_FULL = frozenset({"InternalError", "507", "InsufficientStorage", "QuotaExceeded", "XMinioStorageFull"})
 """Answers to a put by stores without room. SeaweedFS says InternalError, also when it runs out of volumes."""
 _NO_BUCKET = frozenset({"NoSuchBucket", "AccessDenied", "AllAccessDisabled"})
 """Answers for a bucket that does not exist, or is not ours: SeaweedFS and AWS deny where they will not tell."""

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from db.blobs import BlobStore
-from db.database import Database
+from db.database import Database, driver_url
 from db.ledger import Ledger
 from db.migrate import upgrade
 from db.objects import ObjectStore, S3Address
@@ -30,14 +30,18 @@ class DatabaseUrls:
     auditor: str
 
 
+def plain_url(url: str) -> str:
+    """The address as psycopg alone takes it."""
+    return driver_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+
+
 @pytest.fixture(scope="session")
 def database(services) -> DatabaseUrls:
     """The services' database, migrated."""
-    urls = DatabaseUrls(
-        migrator=services.migrator, appender=services.appender, projector=services.projector, auditor=services.auditor
+    upgrade(services.migrator)
+    return DatabaseUrls(
+        *(plain_url(getattr(services, role)) for role in ("migrator", "appender", "projector", "auditor"))
     )
-    upgrade(urls.migrator)
-    return urls
 
 
 @pytest.fixture(scope="session")
