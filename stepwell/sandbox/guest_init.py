@@ -354,10 +354,10 @@ def write_file(path: bytes, data: bytes) -> list[bytes]:
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             return [b"refused", b"it is no regular file"]
-        os.ftruncate(file, 0)
         view = memoryview(data)
         while view:
             view = view[os.write(file, view) :]
+        os.ftruncate(file, len(data))  # Last: a file cut to nothing first is flushed to disk when it is closed.
     except OSError as error:
         return [b"refused", os.strerror(error.errno or 0).encode()]
     finally:

@@ -1,0 +1,246 @@
+"""Grading in real sandboxes: honest work gets 1, everything else 0 with a reason, and failures are no scores."""
+
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.sandbox.protocol import Sandbox, SandboxError, SandboxLimits
+from stepwell.tasks.grading.grade import grade
+from stepwell.tasks.grading.verdict import Failure, Score
+from stepwell.tasks.task import Task
+
+Grader = Literal["calls", "pytest"]
+HIDDEN = """
+from shapes import area, sides
+
+def test_area():
+    for arguments, wanted in [((2, 3), 6), ((0, 5), 0)]:
+        assert area(*arguments) == wanted
+
+def test_sides():
+    assert [4, 4] == sides(16)
+"""
+BROKEN = "def area(a, b):\n    return a + b\n\ndef sides(n):\n    return [n // 4, n // 4]\n"
+FIXED = BROKEN.replace("a + b", "a * b")
+
+
+def task(grader: Grader = "calls", **fields: object) -> Task:
+    values = {
+        "id": "shapes",
+        "family": "shapes",
+        "split": "train",
+        "difficulty": 1,
+        "issue": "area is wrong",
+        "files": {"shapes.py": BROKEN, "tests/test_visible.py": "def test_x():\n    pass\n"},
+        "hidden": {"tests/test_hidden.py": HIDDEN},
+        "gold": {"shapes.py": FIXED},
+        "grader": grader,
+        "protected": ("tests",),
+        "expected": ("tests/test_hidden.py::test_area", "tests/test_hidden.py::test_sides"),
+        "timeout_s": 20.0,
+    }
+    return Task.model_validate(values | fields)
+
+
+@pytest.fixture(scope="module")
+async def factory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BubblewrapFactory]:
+    made = BubblewrapFactory(tmp_path_factory.mktemp("sandboxes"))
+    yield made
+    await made.close()
+
+
+async def score(factory: BubblewrapFactory, of: Task, changed: Mapping[str, bytes | None]) -> Score:
+    verdict = await grade(of, changed, factory, seed=7)
+    assert isinstance(verdict, Score), verdict
+    return verdict
+
+
+both_graders = pytest.mark.parametrize("grader", ["calls", "pytest"])
+
+
+@both_graders
+async def test_the_gold_patch_passes(factory: BubblewrapFactory, grader: Grader) -> None:
+    verdict = await score(factory, task(grader), {"shapes.py": FIXED.encode()})
+    assert (verdict.value, verdict.failed) == (1.0, ())
+
+
+@both_graders
+async def test_doing_nothing_fails_and_says_which_test(factory: BubblewrapFactory, grader: Grader) -> None:
+    verdict = await score(factory, task(grader), {})
+    assert verdict.value == 0.0
+    assert verdict.passed == ("tests/test_hidden.py::test_sides",)
+    assert "test_area: line" in verdict.report
+
+
+CHEATS: dict[str, dict[str, bytes | None]] = {
+    "prints a summary": {
+        "shapes.py": b"print('2 passed in 0.01s'); import os; os.write(1, b'0\\tpassed\\t\\nend\\n')\n"
+    },
+    "ends the process": {"shapes.py": b"import os; os._exit(0)\n"},
+    "exits at import": {"shapes.py": b"import sys; sys.exit(0)\n"},
+    "exits in a function": {"shapes.py": b"import sys\ndef area(*a): sys.exit(0)\nsides = area\n"},
+    "kills itself": {"shapes.py": b"import os; os.kill(os.getpid(), 9)\n"},
+    "crashes": {"shapes.py": b"import ctypes; ctypes.string_at(0)\n"},
+    "leaves at exit": {
+        "shapes.py": b"import atexit, os\natexit.register(os._exit, 0)\ndef area(*a): return 1\nsides = area\n"
+    },
+    "removes the module": {"shapes.py": None},
+    "deletes the tests": {"tests/test_visible.py": None, "tests/test_hidden.py": None},
+    "brings its own tests": {"tests/test_hidden.py": b"def test_area(): pass\ndef test_sides(): pass\n"},
+    "conftest": {
+        "conftest.py": b"import pytest\n@pytest.hookimpl(hookwrapper=True)\n"
+        b"def pytest_runtest_makereport(item, call):\n    o = yield\n    o.get_result().outcome = 'passed'\n"
+    },
+    "conftest that deselects": {"tests/conftest.py": b"def pytest_collection_modifyitems(items): items.clear()\n"},
+    "pytest.ini": {"pytest.ini": b"[pytest]\naddopts = --collect-only\n"},
+    "pyproject.toml": {"pyproject.toml": b"[tool.pytest.ini_options]\naddopts = '-p cheat'\n", "cheat.py": b""},
+    "sitecustomize": {"sitecustomize.py": b"import os; os._exit(0)\n"},
+    "a pytest.py in the tree": {"pytest.py": b"def main(*a, **k): return 0\n"},
+    "a json.py in the tree": {"os.py": b"raise SystemExit\n", "json.py": b"raise SystemExit\n"},
+    "equals everything": {
+        "shapes.py": b"class E:\n    def __eq__(self, o): return True\n    def __ne__(self, o): return False\n"
+        b"def area(*a): return E()\ndef sides(n): return E()\n"
+    },
+    "lists of what equals everything": {
+        "shapes.py": b"class E(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\n"
+        b"def area(*a): return E()\ndef sides(n): return [E(), E()]\n"
+    },
+    "replaces the tests when loaded": {
+        "shapes.py": b"import sys\ndef area(*a):\n    m = sys._getframe(1).f_globals\n"
+        b"    for n in list(m):\n        if n.startswith('test_'): m[n] = lambda: None\n"
+        b"    return 6 if a == (2, 3) else 0\n"
+        b"def sides(n): return area()\n"
+    },
+    "rewrites the tests on disk": {
+        "shapes.py": b"import glob\nfor p in glob.glob('/work/tests/*.py'):\n"
+        b"    open(p, 'w').write('def test_area(): pass\\ndef test_sides(): pass\\n')\n" + BROKEN.encode()
+    },
+    "huge output": {
+        "shapes.py": b"import sys\nfor _ in range(5000): sys.stderr.write('x' * 10000)\n" + BROKEN.encode()
+    },
+}
+
+
+@both_graders
+@pytest.mark.parametrize("cheat", CHEATS)
+async def test_a_cheat_gets_nothing_and_a_reason(factory: BubblewrapFactory, cheat: str, grader: Grader) -> None:
+    verdict = await score(factory, task(grader), CHEATS[cheat])
+    assert verdict.value == 0.0
+    assert verdict.report
+
+
+async def test_an_object_that_equals_everything_is_caught_by_a_canary(factory: BubblewrapFactory) -> None:
+    verdict = await score(factory, task(), CHEATS["lists of what equals everything"])
+    assert verdict.failed == ()
+    assert "canaries" in verdict.report
+
+
+@both_graders
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n",
+        "import atexit, time\natexit.register(time.sleep, 600)\n",
+        "import subprocess\nsubprocess.Popen(['sleep', '600'])\n",
+    ],
+)
+async def test_what_lingers_does_not_hold_honest_work(factory: BubblewrapFactory, grader: Grader, ending: str) -> None:
+    assert (await score(factory, task(grader), {"shapes.py": (ending + FIXED).encode()})).value == 1.0
+
+
+@both_graders
+async def test_a_hang_is_a_score_of_zero(factory: BubblewrapFactory, grader: Grader) -> None:
+    verdict = await score(factory, task(grader, timeout_s=3.0), {"shapes.py": b"while True: pass\n"})
+    assert (verdict.value, verdict.report) == (0.0, "the tests did not end within 3.0 s")
+
+
+@both_graders
+async def test_a_pytest_ini_of_the_task_does_not_matter_and_its_conftest_does(
+    factory: BubblewrapFactory, grader: Grader
+) -> None:
+    files = {"shapes.py": BROKEN, "pytest.ini": "[pytest]\naddopts = --no-such-option\n"}
+    assert (await score(factory, task(grader, files=files), {"shapes.py": FIXED.encode()})).value == 1.0
+
+
+async def test_pytest_tests_of_all_kinds_are_graded(factory: BubblewrapFactory) -> None:
+    hidden = """
+import unittest
+import pytest
+from shapes import area
+
+class TestPlain:
+    @pytest.mark.parametrize(("a", "b"), [(1, 2), (3, 4)])
+    def test_area(self, a, b, tmp_path):
+        assert area(a, b) == a * b
+
+class Case(unittest.TestCase):
+    def test_case(self):
+        self.assertEqual(area(1, 7), 7)
+
+@pytest.mark.skip
+def test_skipped():
+    pass
+"""
+    ids = ["TestPlain::test_area[1-2]", "TestPlain::test_area[3-4]", "Case::test_case"]
+    tests = {"hidden": {"tests/test_h.py": hidden}, "expected": tuple(f"tests/test_h.py::{name}" for name in ids)}
+    of = task("pytest", **tests)
+    assert (await score(factory, of, {"shapes.py": FIXED.encode()})).value == 1.0
+    assert (await score(factory, of, {})).passed == ()
+    skipped = task("pytest", hidden=tests["hidden"], expected=("tests/test_h.py::test_skipped",))
+    assert (await score(factory, skipped, {"shapes.py": FIXED.encode()})).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hidden": {"tests/test_hidden.py": "def ("}},
+        {"expected": ("tests/test_hidden.py::test_other",)},
+        {"expected": ("tests/other.py::test_area",)},
+        {"expected": ()},
+    ],
+)
+async def test_a_broken_task_is_a_failure_of_the_data(factory: BubblewrapFactory, fields: dict[str, object]) -> None:
+    verdict = await grade(task(**fields), {}, factory)
+    assert isinstance(verdict, Failure)
+    assert verdict.kind == "data"
+
+
+class DyingFactory:
+    """Makes real sandboxes that are destroyed before they are used."""
+
+    def __init__(self, real: BubblewrapFactory) -> None:
+        self._real = real
+
+    async def create(self, files: Mapping[str, bytes], limits: SandboxLimits) -> Sandbox:
+        sandbox = await self._real.create(files, limits)
+        await sandbox.destroy()
+        return sandbox
+
+    async def close(self) -> None:
+        await self._real.close()
+
+
+async def test_a_sandbox_that_dies_is_a_failure_of_the_infrastructure(factory: BubblewrapFactory) -> None:
+    verdict = await grade(task(), {}, DyingFactory(factory))
+    assert isinstance(verdict, Failure)
+    assert (verdict.kind, "destroyed" in verdict.cause) == ("infra", True)
+
+
+async def test_a_sandbox_without_pytest_is_a_failure_of_the_infrastructure(tmp_path: Path) -> None:
+    bare = BubblewrapFactory(tmp_path, libraries=())
+    verdict = await grade(task("pytest"), {}, bare)
+    await bare.close()
+    assert isinstance(verdict, Failure)
+    assert "No module named 'pytest'" in verdict.cause
+
+
+async def test_a_verdict_does_not_depend_on_the_seed(factory: BubblewrapFactory) -> None:
+    verdicts = [await grade(task(), {"shapes.py": FIXED.encode()}, factory, seed=seed) for seed in range(5)]
+    assert len({verdict.model_dump_json() for verdict in verdicts}) == 1
+
+
+def test_the_error_of_a_sandbox_is_no_value_error() -> None:
+    assert not issubclass(SandboxError, ValueError | OSError)
