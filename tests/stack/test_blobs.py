@@ -3,7 +3,9 @@
 import asyncio
 import hashlib
 import os
+import threading
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import boto3
@@ -12,7 +14,7 @@ from sqlalchemy import text
 
 from db.blobs import SMALL_BYTES, BlobRef, BlobStore, object_key
 from db.database import Database
-from db.errors import BlobCorrupt, BlobMissing, BlobStoreUnavailable, BucketMissing, Fenced
+from db.errors import BlobCorrupt, BlobMissing, BlobStoreUnavailable, BucketMissing, DiskFull, Fenced
 from db.ledger import Ledger
 from db.objects import ObjectStore, S3Address
 from stepwell.events import AttemptOpened
@@ -208,3 +210,32 @@ def _client(bucket: S3Address):
         aws_secret_access_key=bucket.secret_key,
         region_name=bucket.region,
     )
+
+
+class _FullStore(BaseHTTPRequestHandler):
+    """Answers every put as a store without room does."""
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = b"<Error><Code>InternalError</Code><Message>no space left on device</Message></Error>"
+        self.send_response(500)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        """Nothing: the test reads the error."""
+
+
+async def test_a_store_without_room_is_one_clear_error(connections: Database, bucket: S3Address) -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _FullStore)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    objects = ObjectStore(replace(bucket, endpoint=f"http://127.0.0.1:{server.server_port}"))
+    store = BlobStore(connections, objects)
+    data = os.urandom(SMALL_BYTES)
+    with pytest.raises(DiskFull, match=r"InternalError.*free space"):
+        await store.put(data)
+    assert not await store.exists(sha256(data))
+    await objects.close()
+    server.shutdown()
+    server.server_close()

@@ -1,6 +1,8 @@
 """Tables for reading say what the events say, however they were cut into portions, and again after a rebuild."""
 
+import argparse
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import psycopg
@@ -8,6 +10,7 @@ import pytest
 import pytest_asyncio
 from psycopg.rows import dict_row
 
+from cli import rebuild
 from db.database import Database
 from db.errors import DatabaseUnavailable
 from db.ledger import Ledger
@@ -326,3 +329,35 @@ async def test_a_role_that_may_not_write_the_tables_is_told_so(connections: Data
     await tell(ledger, story(fresh())[:1])
     with pytest.raises(DatabaseUnavailable, match="lacks a right"):
         await Projector(connections).catch_up()
+
+
+@pytest.fixture
+def environment(services, database: DatabaseUrls, monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The services' addresses, as an operator of external ones gives them."""
+    monkeypatch.setenv("STEPWELL_DATABASE_URL", database.auditor)
+    monkeypatch.setenv("STEPWELL_DATABASE_URL_PROJECTOR", database.projector)
+    monkeypatch.setenv("STEPWELL_S3_ENDPOINT", services.bucket.endpoint)
+    monkeypatch.setenv("STEPWELL_TEMPORAL_ADDRESS", "127.0.0.1:1")
+    return monkeypatch
+
+
+def rebuild_command(*arguments: str) -> int:
+    parser = argparse.ArgumentParser()
+    rebuild.add_parser(parser.add_subparsers())
+    return rebuild.run(parser.parse_args(["rebuild", *arguments]))
+
+
+@pytest.mark.usefixtures("environment")
+def test_the_command_says_how_many_events_it_applied(capsys: pytest.CaptureFixture[str]) -> None:
+    assert rebuild_command("--json") == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"events", "duration_s"}
+    assert rebuild_command() == 0
+    assert "events applied in" in capsys.readouterr().out
+
+
+def test_the_command_fails_with_what_to_do_when_no_database_answers(
+    environment: pytest.MonkeyPatch, unused_tcp_port: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.setenv("STEPWELL_DATABASE_URL_PROJECTOR", f"postgresql://a:b@127.0.0.1:{unused_tcp_port}/c")
+    assert rebuild_command() == 1
+    assert "no connection to the database" in capsys.readouterr().err
