@@ -1,0 +1,69 @@
+"""`stepwell status`: what runs where."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workers.services.report import Report
+
+
+def add_parser(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
+) -> None:
+    """Adds the verb."""
+    parser = subparsers.add_parser(
+        "status",
+        help="say which services run where",
+        description="Says of each service where it is, its version, process and size. Exit 0 if all run, else 1.",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints the report; 1 if a service does not run."""
+    from workers.services.errors import ServiceError  # imported here, as in `up`
+    from workers.services.report import status
+
+    try:
+        report = status()
+    except ServiceError as error:
+        print(f"stepwell status: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        print(report.model_dump_json(indent=2))
+    else:
+        _print_table(report)
+    return 0 if all(service.state == "running" for service in report.services) else 1
+
+
+def _print_table(report: "Report") -> None:
+    from rich.console import Console
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("service", "state", "address", "pid", "version", "size"):
+        table.add_column(heading, justify="right" if heading in ("pid", "size") else "left", overflow="fold")
+    for service in report.services:
+        table.add_row(
+            service.service,
+            service.state if service.kind == "embedded" else f"{service.state} (external)",
+            f"{service.address}\n{service.ui}" if service.ui else service.address,
+            str(service.pid or ""),
+            service.version or "",
+            decimal(service.size_bytes) if service.size_bytes is not None else "",
+        )
+    console = Console(highlight=False)
+    console.print(table)
+    for service in report.services:
+        if service.problem:
+            console.print(f"{service.service}: {service.problem}", markup=False)
+        if service.deaths:
+            console.print(f"{service.service} died {service.deaths} times and was started again")
+    if report.supervisor_pid is None:
+        console.print(f"home {report.home}", markup=False)
+    else:
+        until = "until `stepwell down`" if report.stays else f"as long as process {report.owner_pids} lives"
+        console.print(f"home {report.home}, supervisor {report.supervisor_pid}, runs {until}", markup=False)
