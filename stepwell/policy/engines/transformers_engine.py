@@ -16,14 +16,8 @@ import torch
 
 from stepwell.policy.engines.batcher import ContinuousBatcher, Sequence
 from stepwell.policy.engines.config import EngineConfig
-from stepwell.policy.engines.model_folder import (
-    cache_shape,
-    check_same_model,
-    open_model,
-    read_config,
-    read_weights,
-    replace_weights,
-)
+from stepwell.policy.engines.live_model import cache_shape, open_model, replace_weights
+from stepwell.policy.engines.model_folder import check_same_model, read_config, read_weights
 from stepwell.policy.engines.request_check import check_request, check_token_ids
 from stepwell.policy.engines.slot_attention import ATTENTION, visible_mask
 from stepwell.policy.engines.slots import Slots

@@ -1,0 +1,90 @@
+"""Runs a command so that nothing of it outlives this process's parent: `vllm_guard.py FOLDER COMMAND…`.
+
+vLLM's server starts processes of its own, which a SIGKILL of the server would orphan, and leaves files behind. This
+small process stands between: it dies with its parent (parent-death signal), adopts what the command orphans
+(subreaper), and when the command ends, or SIGTERM or SIGINT comes, ends the command's whole process group and removes
+FOLDER, the command's private temporary folder. It exits with the command's status, or 128 plus its signal.
+
+Run by path, with the standard library alone: it must start at once and hold little memory.
+"""
+
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_GRACE_S = 3.0  # for the group to end by itself; the resource tracker in it frees shared memory meanwhile
+_POLL_S = 0.05
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def main(folder: str, command: list[str]) -> int:
+    """Runs `command` to its end, or until a signal, and cleans up. Returns the exit status."""
+    asked_to_stop = False
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked_to_stop
+        asked_to_stop = True
+
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, stop)
+    parent = os.getppid()
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    child = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_parent)
+    while child.poll() is None and not asked_to_stop and os.getppid() == parent:
+        time.sleep(_POLL_S)
+    _end_group(child)
+    shutil.rmtree(folder, ignore_errors=True)
+    status = child.wait()
+    return status if status >= 0 else 128 - status
+
+
+def _die_with_parent() -> None:
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl({option}, {value}) failed")
+
+
+def _end_group(leader: subprocess.Popen[bytes]) -> None:
+    """SIGTERM to the leader's group, SIGKILL to what is left after the grace, and reaps everything adopted."""
+    until = time.monotonic() + _GRACE_S
+    _signal_group(leader.pid, signal.SIGTERM)
+    while _reap(leader) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+    _signal_group(leader.pid, signal.SIGKILL)
+    while _reap(leader):
+        time.sleep(_POLL_S)
+
+
+def _signal_group(group: int, number: int) -> None:
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return
+
+
+def _reap(leader: subprocess.Popen[bytes]) -> bool:
+    """Reaps what has ended; True while a child, own or adopted, is left."""
+    leader.poll()
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))
