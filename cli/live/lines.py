@@ -1,0 +1,105 @@
+"""Lines that stay: one a step, validation, version 0, recovery, failure, operator's act, in the order they are seen."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from cli.live.words import duration, number
+from stepwell.events import OperatorActed
+from stepwell.report.picture import RunPicture
+from stepwell.report.rollouts import Recovery, RolloutFailure
+from stepwell.report.steps import StepPicture
+from stepwell.report.validations import ValidationPicture
+
+
+class Lines:
+    """Remembers what was told, and tells the rest."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def new(self, picture: RunPicture) -> list[str]:
+        """Lines for what is new in a picture, by the time at which it happened."""
+        found = [told for told in _all(picture) if told.key not in self._told]
+        self._told.update(told.key for told in found)
+        return [told.line() for told in sorted(found, key=lambda told: told.time_s)]
+
+
+@dataclass(frozen=True)
+class _Told:
+    """Something that is worth a line."""
+
+    time_s: float
+    key: str
+    line: Callable[[], str]
+
+
+def _all(picture: RunPicture) -> Iterator[_Told]:
+    if picture.warm_up is not None and picture.warmed_up_s is not None:
+        yield _Told(picture.warmed_up_s, "version 0", lambda: version_0_line(picture))
+    for (version, dataset), shown in picture.validations.items():
+        if shown.done and shown.recorded_s is not None:
+            line = partial(validation_line, shown, picture.target)
+            yield _Told(shown.recorded_s, f"validation {version} {dataset}", line)
+    for step in picture.done_steps:
+        if step.trained_s is not None:
+            yield _Told(step.trained_s, f"step {step.step}", partial(step_line, step, picture.mismatch_bound))
+    for recovery in picture.recoveries:
+        key = f"recovery {recovery.kind} {recovery.stream} {recovery.time_s}"
+        yield _Told(recovery.time_s, key, partial(_recovery_line, recovery))
+    for failure in picture.rollouts.failures:
+        yield _Told(failure.time_s, f"failure {failure.stream}", partial(_failure_line, failure))
+    for time_s, act in picture.operator_acts:
+        yield _Told(time_s, act.key(), partial(_operator_line, act))
+
+
+def _recovery_line(recovery: Recovery) -> str:
+    return f"recovery  {recovery.kind}: {recovery.stream}, {recovery.detail}"
+
+
+def _failure_line(failure: RolloutFailure) -> str:
+    return f"failure  {failure.stream}: {failure.failure}: {failure.cause}"
+
+
+def _operator_line(act: OperatorActed) -> str:
+    return f"operator  {act.action} by {act.who}" + (f": {act.reason}" if act.reason else "")
+
+
+def version_0_line(picture: RunPicture) -> str:
+    """How version 0 came to be."""
+    assert picture.warm_up is not None
+    made = picture.warm_up
+    loss = f"  loss {made.metrics['loss']:.3f}" if "loss" in made.metrics else ""
+    return f"version 0  {made.origin}{loss}  {duration(made.duration_s)}"
+
+
+def step_line(step: StepPicture, bound: float | None) -> str:
+    """One training step; a mismatch above its bound is said to be."""
+    above = bound is not None and step.mismatch_mean is not None and step.mismatch_mean > bound
+    parts = [
+        f"step {step.step:<4}",
+        f"reward {number(step.reward_mean)}",
+        f"loss {number(step.loss, '+.4f')}",
+        f"grad {number(step.grad_norm)}",
+        f"|Δlogp| {number(step.mismatch_mean, '.1e')}" + (f" ABOVE ITS BOUND {bound:.0e}" if above else ""),
+        f"tokens {number(step.generated_tokens, ',')}",
+        f"{step.masked} of {step.rollouts} masked" if step.masked else "",
+        number(step.step_s if step.step_s is not None else step.training_s, ".1f") + " s",
+    ]
+    return "  ".join(part for part in parts if part)
+
+
+def validation_line(validation: ValidationPicture, target: float | None) -> str:
+    """One validation with the interval of its pass@k, and how far it is from the target."""
+    interval = validation.pass_k_interval
+    parts = [
+        f"version {validation.version} on {validation.dataset}",
+        f"pass@1 {number(validation.pass_1)}",
+        f"pass@{validation.k} {number(validation.pass_k)}"
+        + (f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""),
+    ]
+    if target is not None and validation.pass_k is not None and validation.dataset != "heldout":
+        parts.append(f"target {target:g} {'reached' if validation.pass_k > target else 'not reached'}")
+    if validation.opened_s is not None and validation.recorded_s is not None:
+        parts.append(duration(validation.recorded_s - validation.opened_s))
+    return "  ".join(parts)

@@ -1,0 +1,144 @@
+"""The page's tables, and its collapsed parts."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+
+from stepwell.events.group_closed import Fate
+from stepwell.report.examples import Transcript
+from stepwell.report.picture import RunPicture
+
+_ROWS = 200
+"""Most recoveries and failures listed one by one."""
+
+
+def moment(time_s: float) -> str:
+    """A time in UTC, to the second."""
+    return datetime.fromtimestamp(time_s, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of plain text; columns after the first are set to the right if they hold numbers."""
+    numeric = [all(_is_number(row[column]) for row in rows) for column in range(len(head))]
+    kinds = ['class="n"' if is_numeric else "" for is_numeric in numeric]
+    header = "".join(f'<th scope="col" {kind}>{escape(name)}</th>' for name, kind in zip(head, kinds, strict=True))
+    body = "".join(
+        f"<tr>{''.join(f'<td {kind}>{escape(cell)}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>"
+        for row in rows
+    )
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f'<div class="wide"><table>{title}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def fates_table(picture: RunPicture) -> str:
+    """What became of the prompts; each kind sums to what was dispatched."""
+    rows: list[list[str]] = []
+    for name, fates in (("training", picture.training_fates), ("validation", picture.validation_fates)):
+        counts = [f"{fates.by_fate.get(fate, 0):,}" for fate in Fate]
+        rows.append([name, *counts, f"{fates.open:,}", f"{fates.dispatched:,}"])
+    causes = [*picture.training_fates.causes, *picture.validation_fates.causes]
+    why = "".join(f"<li>{escape(cause)}</li>" for cause in causes[:_ROWS])
+    head = ["prompts", *(fate.value for fate in Fate), "open", "dispatched"]
+    return table("", head, rows) + (f"<ul>{why}</ul>" if why else "")
+
+
+def validations_table(picture: RunPicture) -> str:
+    """Every validation's scores with their intervals."""
+    rows: list[list[str]] = []
+    for dataset in picture.datasets:
+        for result in picture.results(dataset):
+            one, many = result.pass_1_interval, result.pass_k_interval
+            rows.append(
+                [
+                    dataset,
+                    str(result.version),
+                    "–" if result.tasks is None else str(result.tasks),
+                    "–" if result.pass_1 is None else f"{result.pass_1:.3f}",
+                    f"{one.low:.3f} – {one.high:.3f}" if one else "–",
+                    "–" if result.pass_k is None else f"{result.pass_k:.3f}",
+                    f"{many.low:.3f} – {many.high:.3f}" if many else "–",
+                ]
+            )
+    if not rows:
+        return "<p>No validation is recorded yet.</p>"
+    return table("", ["set", "version", "tasks", "pass@1", "95 %", f"pass@{_k(picture)}", "95 %"], rows)
+
+
+def steps_table(picture: RunPicture) -> str:
+    """Every step's numbers: the curves for those who read tables."""
+    head = ["step", "reward", "masked", "loss", "gradient", "|Δlogp| mean", "max", "tokens", "training s", "step s"]
+    rows = [
+        [
+            str(step.step),
+            _cell(step.reward_mean, ".3f"),
+            f"{step.masked or 0}",
+            _cell(step.loss, "+.4f"),
+            _cell(step.grad_norm, ".3f"),
+            _cell(step.mismatch_mean, ".1e"),
+            _cell(step.mismatch_max, ".1e"),
+            f"{step.generated_tokens:,}",
+            _cell(step.training_s, ".1f"),
+            _cell(step.step_s, ".1f"),
+        ]
+        for step in picture.done_steps
+    ]
+    return table("", head, rows) if rows else "<p>No step is trained yet.</p>"
+
+
+def disturbances_table(picture: RunPicture) -> str:
+    """What failed and what was taken up again, by time."""
+    rows = [(each.time_s, str(each.kind), each.stream, each.detail) for each in picture.recoveries]
+    rows += [(each.time_s, f"failed: {each.failure}", each.stream, each.cause) for each in picture.rollouts.failures]
+    rows += [(time_s, act.action, f"operator {act.who}", act.reason) for time_s, act in picture.operator_acts]
+    if not rows:
+        return "<p>None: no process was lost, no rollout failed, no operator acted.</p>"
+    told = [[moment(time_s), *words] for time_s, *words in sorted(rows)]
+    more = f"<p>{len(told) - _ROWS} more are in the ledger.</p>" if len(told) > _ROWS else ""
+    return table("", ["time, UTC", "what", "where", "detail"], told[:_ROWS]) + more
+
+
+def recipe_lines(recipe: dict[str, Any]) -> str:
+    """The resolved recipe, a key a line as `--set` takes it."""
+    return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in _flat("", recipe))
+
+
+def transcript(shown: Transcript) -> str:
+    """A rollout, collapsed."""
+    turns = "".join(
+        f'<li><p class="action"><b>{escape(turn.tool)}</b> '
+        f"{' '.join(f'<code>{escape(value)}</code>' for value in turn.arguments.values())}"
+        f'<span class="soft"> {turn.generated_tokens} tokens</span></p>'
+        + (f"<pre>{escape(turn.observation)}</pre>" if turn.observation else "")
+        + "</li>"
+        for turn in shown.turns
+    )
+    return (
+        f"<details><summary>{escape(shown.title)}, score {shown.score:g} "
+        f'<span class="soft">{escape(shown.stream)}</span></summary><ol class="turns" start="0">{turns}</ol></details>'
+    )
+
+
+def _flat(prefix: str, recipe: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key in recipe:
+        value = recipe[key]
+        if isinstance(value, dict) and value:
+            yield from _flat(f"{prefix}{key}.", value)
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _cell(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _k(picture: RunPicture) -> int:
+    return next((result.k for dataset in picture.datasets for result in picture.results(dataset) if result.k), 1)
+
+
+def _is_number(cell: str) -> bool:
+    return (
+        cell == "–"
+        or cell.replace(" – ", "").replace(",", "").lstrip("+-").replace("e-", "").replace(".", "").isdigit()
+    )

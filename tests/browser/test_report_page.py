@@ -1,0 +1,158 @@
+"""The page at the end of a run, opened in headless Chromium."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stepwell.report.examples import Transcript, TranscriptTurn
+from stepwell.report.page import render_page
+from stepwell.report.picture import RunPicture
+from tests.synthetic_run import learning_run
+
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--enable-logging=stderr",
+    "--allow-file-access-from-files",
+    "--virtual-time-budget=4000",
+)
+HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
+CHARTS = ["entropy", "grad-norm", "loss", "mismatch", "pass-1", "pass-k", "reward", "tokens"]
+
+PROBE = """
+<body style="margin:0"><iframe src="page.html" style="border:0;width:%dpx;height:4000px"></iframe><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {
+  const page = frame.contentDocument, view = frame.contentWindow;
+  const charts = {};
+  for (const drawing of page.querySelectorAll(".chart svg")) {
+    const name = drawing.querySelector("title").id.replace("-title", "");
+    const box = drawing.querySelector(".curve").getBoundingClientRect();
+    const at = drawing.getBoundingClientRect();
+    const move = {clientX: at.x + at.width * 0.6, clientY: at.y + at.height / 2, bubbles: true};
+    drawing.dispatchEvent(new view.PointerEvent("pointermove", move));
+    const tip = page.querySelector(".tip"), shown = tip.getBoundingClientRect();
+    charts[name] = {
+      width: box.width, height: box.height, tip: tip.hidden ? "" : tip.textContent,
+      tipInside: shown.x >= 0 && shown.right <= view.innerWidth,
+      named: drawing.getAttribute("aria-labelledby").split(" ").every((id) => page.getElementById(id).textContent),
+      label: parseFloat(view.getComputedStyle(drawing.querySelector(".tick")).fontSize) * at.width / 460,
+    };
+  }
+  const found = {
+    charts, wide: page.documentElement.scrollWidth, paper: view.getComputedStyle(page.body).backgroundColor,
+  };
+  const report = document.createElement("pre");
+  report.id = "found";
+  report.textContent = JSON.stringify(found);
+  document.body.append(report);
+};
+</script></body>
+"""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the browser says of a page."""
+
+    dom: str
+    console: list[str]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> str:
+    """The browser; tests that need it fail without it."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.fail("chromium is not installed: `scripts/install-debian-packages`, or `make test`, installs it")
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the page of a run whose policy wrote HTML."""
+    picture = RunPicture("micro-1")
+    picture.see_all(learning_run(24).told)
+    turn = TranscriptTurn("edit", {"text": HOSTILE}, HOSTILE, 12)
+    page = render_page(picture, [Transcript("First solved", "rollout/micro-1/1/0/0", 1.0, (turn,))])
+    made = tmp_path_factory.mktemp("page")
+    (made / "page.html").write_text(page, encoding="utf-8")
+    return made
+
+
+def open_page(chromium: str, path: Path, *flags: str) -> Opened:
+    """Opens a file in a browser of its own, which is gone afterwards."""
+    profile = tempfile.mkdtemp(prefix="profile-", dir=path.parent)
+    command = [chromium, *FLAGS, f"--user-data-dir={profile}", *flags, "--dump-dom", path.as_uri()]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            dom, log = process.communicate(timeout=90)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, log
+    return Opened(dom, [line for line in log.splitlines() if "CONSOLE" in line])
+
+
+def probe(chromium: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
+    """Opens the page in a window of a width, moves the pointer over each chart, and tells what was seen."""
+    harness = folder / f"probe-{width}-{len(flags)}.html"
+    harness.write_text(PROBE % width, encoding="utf-8")
+    opened = open_page(chromium, harness, "--window-size=1400,4100", *flags)
+    assert opened.console == []
+    found = re.search(r'<pre id="found">(.*?)</pre>', opened.dom, re.DOTALL)
+    assert found is not None, "the page did not load in the probe"
+    return json.loads(unescape(found.group(1)))
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_curves_are_drawn_and_answer_the_pointer(chromium: str, folder: Path, width: int) -> None:
+    found = probe(chromium, folder, width)
+    assert sorted(found["charts"]) == CHARTS
+    for name, chart in found["charts"].items():
+        assert chart["width"] > 200, name
+        assert chart["height"] > 10, name
+        assert re.search(r"\d", chart["tip"]), name
+        assert chart["tipInside"], name
+        assert chart["named"], name
+        assert chart["label"] >= 9, f"{name}: labels of {chart['label']:.1f} px cannot be read"
+    assert found["wide"] <= width
+
+
+def test_what_the_policy_wrote_runs_nothing(chromium: str, folder: Path) -> None:
+    opened = open_page(chromium, folder / "page.html")
+    assert opened.console == []
+    assert "<title>micro-1 · Stepwell</title>" in opened.dom
+    assert unescape(opened.dom).count(HOSTILE) == 2
+    assert "<img" not in opened.dom
+
+
+def test_the_page_is_dark_where_the_reader_prefers_that(chromium: str, folder: Path) -> None:
+    light = probe(chromium, folder, 1280)["paper"]
+    dark = probe(chromium, folder, 1280, "--blink-settings=preferredColorScheme=0")["paper"]
+    assert light == "rgb(250, 249, 246)"
+    assert dark == "rgb(19, 22, 25)"
+
+
+def test_the_page_names_no_other_source(folder: Path) -> None:
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!data:)|https?://|@import|url\(", page.replace(HOSTILE, ""))
