@@ -4,13 +4,13 @@ Streams come through a server-side cursor, so a run of some hundred thousand eve
 the rules need.
 """
 
-import json
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Row, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -28,6 +28,7 @@ from stepwell.events.streams import operator_stream, run_stream, verdict_stream,
 BATCH = 500
 """Verdicts, or blobs, asked for at once."""
 
+_FOLDER: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 _COLUMNS = "SELECT stream, seq, key, type, hash, exact FROM events"
 _BY_NAME = text(f"{_COLUMNS} WHERE stream = ANY(:streams) ORDER BY stream, seq")
 _BY_PREFIX = text(f"{_COLUMNS} WHERE stream >= :low AND stream < :high ORDER BY stream, seq")
@@ -67,7 +68,7 @@ async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord 
                 await _take(builder, references, connection, _BY_NAME, values)
     named = builder.named_blobs()
     kept, faults = await _check_blobs(blobs, named, references.documents | references.folders)
-    files = _files_of(kept, references.folders, named)
+    files = _files_of(kept, references.folders, named, faults)
     faults.update(await _check_files(blobs, [digest for digest in files if digest not in named]))
     return builder.build(
         named_blobs={**files, **named},
@@ -146,14 +147,19 @@ async def _one_by_one(blobs: BlobStore, digests: list[str], faults: dict[str, st
     return found
 
 
-def _files_of(kept: Mapping[str, bytes], folders: set[str], named: Mapping[str, Naming]) -> dict[str, Naming]:
+def _files_of(
+    kept: Mapping[str, bytes], folders: set[str], named: Mapping[str, Naming], faults: dict[str, str]
+) -> dict[str, Naming]:
     """The files that stored folders list, each under the event that names its folder."""
     files: dict[str, Naming] = {}
     for folder in sorted(folders & kept.keys()):
-        listed: object = json.loads(kept[folder])
-        if isinstance(listed, dict):
-            for digest in cast(dict[str, object], listed).values():
-                files.setdefault(str(digest), named[folder])
+        try:
+            listed = _FOLDER.validate_json(kept[folder])
+        except ValidationError as error:
+            faults[folder] = f"blob {folder} lists no files of a folder: {error.errors()[0]['msg']}"
+            continue
+        for digest in listed.values():
+            files.setdefault(digest, named[folder])
     return files
 
 

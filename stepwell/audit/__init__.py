@@ -1,0 +1,1 @@
+"""What must hold of a run's ledger, as pure rules over its record."""

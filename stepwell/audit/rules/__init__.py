@@ -1,0 +1,1 @@
+"""One rule a file: `check(record, tally)`, a pure function of a run's record."""

@@ -1,0 +1,33 @@
+"""A finished run ended as it says: at its newest version, with everything that was admitted completed."""
+
+from stepwell.audit.finding import Tally
+from stepwell.audit.record import RunRecord
+from stepwell.events import RunFinished, StepAdmitted, StepCompleted, StepTrained
+from stepwell.events.run_finished import RunEnd
+
+HOLDS = "the run's last event names its newest version, and no admitted step is left"
+UNIT = "endings"
+
+
+def check(record: RunRecord, tally: Tally) -> None:
+    """Applies the rule; a run that is not finished has nothing to check."""
+    stream = record.run_events
+    for seq, finished in stream.every(RunFinished):
+        trained = [event.version for _, event in record.weights.every(StepTrained)] if record.weights else []
+        completed = len(stream.every(StepCompleted))
+        newest = completed if record.weights else -1
+        tally.expect(
+            finished.version == newest,
+            stream.name,
+            seq,
+            f"finished at version {finished.version}, {completed} steps are completed",
+        )
+        if finished.end is RunEnd.FAILED:
+            continue
+        admitted = len(stream.every(StepAdmitted))
+        tally.expect(
+            admitted == completed == max(trained, default=0),
+            stream.name,
+            seq,
+            f"finished with {admitted} steps admitted, {max(trained, default=0)} trained, {completed} completed",
+        )
