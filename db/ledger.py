@@ -112,8 +112,11 @@ class Ledger:
         """
         check_owner(stream, actor)
         keys = [event.key() for event in events]
-        if not keys or len(set(keys)) != len(keys) or not all(keys):
-            raise ValueError(f"{stream}: an append has one or more events with distinct keys, these are {keys}")
+        if not keys or len(set(keys)) != len(keys) or not all(keys) or "\0" in "".join([stream, *keys]):
+            raise ValueError(
+                f"{stream!r}: an append has one or more events with distinct keys, none empty or with a NUL; "
+                f"these are {keys}"
+            )
         drafts = [
             draft(
                 stream=stream,

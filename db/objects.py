@@ -60,6 +60,7 @@ class ObjectStore:
         self.address = address
         self._multipart_bytes = multipart_bytes
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="s3")
+        self._bucket_seen = False
         self._client: Any = boto3.Session().client(
             "s3",
             endpoint_url=address.endpoint,
@@ -131,6 +132,7 @@ class ObjectStore:
         checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
         put = {"Bucket": self.address.bucket, "Key": key, "Body": body, "ChecksumSHA256": checksum}
         with self._clear_errors(key, writing=True):
+            self._see_bucket()
             for attempt in range(_CONFLICT_TRIES):
                 try:
                     self._client.put_object(**put, IfNoneMatch="*")
@@ -157,6 +159,7 @@ class ObjectStore:
             return
         part = max(self._multipart_bytes // 4, size_bytes // 9_000 + 1, 5 << 20)
         with self._clear_errors(key, writing=True):
+            self._see_bucket()
             self._client.upload_file(
                 str(path),
                 self.address.bucket,
@@ -168,6 +171,23 @@ class ObjectStore:
             raise BlobStoreUnavailable(
                 f"{self.address} holds {stored} bytes of {key}, {size_bytes} were put: was {path} changed meanwhile?"
             )
+
+    def _see_bucket(self) -> None:
+        """Look once that the bucket is there: SeaweedFS makes a bucket of a mistyped name by the first put to it."""
+        if not self._bucket_seen:
+            try:
+                self._client.head_bucket(Bucket=self.address.bucket)
+            except ClientError as error:
+                if _code(error) not in ("404", "403", "NoSuchBucket"):
+                    raise
+                raise self._no_bucket(_code(error)) from error
+            self._bucket_seen = True
+
+    def _no_bucket(self, code: str) -> BucketMissing:
+        return BucketMissing(
+            f"{self.address} does not exist, or these credentials may not use it ({code}): "
+            "create it, or set STEPWELL_S3_ENDPOINT and STEPWELL_S3_BUCKET"
+        )
 
     def _size_bytes(self, key: str) -> int | None:
         with self._clear_errors(key):
@@ -187,10 +207,7 @@ class ObjectStore:
             if code in ("NoSuchKey", "404"):
                 raise BlobMissing(f"nothing under {key} in {self.address}") from error
             if code in _NO_BUCKET:
-                raise BucketMissing(
-                    f"{self.address} does not exist, or these credentials may not use it ({code}): "
-                    "create it, or set STEPWELL_S3_ENDPOINT and STEPWELL_S3_BUCKET"
-                ) from error
+                raise self._no_bucket(code) from error
             if writing and code in _FULL:
                 raise DiskFull(
                     f"{self.address} refused {key} ({code}), as stores do that have no room: free space, then run again"

@@ -113,7 +113,8 @@ async def _write(connection: AsyncConnection, merged: list[Change]) -> None:
     alike: dict[tuple[type[Base], frozenset[str], frozenset[str]], list[dict[str, Any]]] = {}
     for change in merged:
         form = (change.table, frozenset(change.set), frozenset(change.add))
-        alike.setdefault(form, []).append({**change.key, **change.set, **change.add})
+        row = {**change.key, **change.set, **change.add}
+        alike.setdefault(form, []).append({column: _storable(value) for column, value in row.items()})
     for (table, set_columns, added), rows in alike.items():
         statement = insert(table)
         present = table.__table__.c
@@ -123,3 +124,8 @@ async def _write(connection: AsyncConnection, merged: list[Change]) -> None:
             | {column: present[column] + statement.excluded[column] for column in added},
         )
         await connection.execute(statement, rows)
+
+
+def _storable(value: object) -> object:
+    """Postgres' text has no NUL, which a cause quoted from a tool may hold: shown as the replacement character."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value

@@ -215,6 +215,10 @@ def _client(bucket: S3Address):
 class _FullStore(BaseHTTPRequestHandler):
     """Answers every put as a store without room does."""
 
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
     def do_PUT(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         body = b"<Error><Code>InternalError</Code><Message>no space left on device</Message></Error>"

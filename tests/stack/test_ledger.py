@@ -163,7 +163,9 @@ async def test_an_event_without_canonical_form_is_refused(ledger: Ledger, rollou
     assert await ledger.read(rollout) == []
 
 
-@pytest.mark.parametrize("events", [[], [turn(0), turn(0)]], ids=["none", "one key twice"])
+@pytest.mark.parametrize(
+    "events", [[], [turn(0), turn(0)], [opened("\0")]], ids=["none", "one key twice", "a NUL in a key"]
+)
 async def test_an_append_has_events_with_distinct_keys(ledger: Ledger, rollout: str, events: list) -> None:
     with pytest.raises(ValueError, match="distinct keys"):
         await ledger.append(rollout, events, expected_seq=0, actor=SANDBOX)

@@ -303,6 +303,16 @@ async def test_projectors_and_a_rebuild_at_once_apply_each_event_once(
     assert fields(lost, "attempts", "recorded_turns") == (1, 0)
 
 
+async def test_text_that_postgres_cannot_hold_does_not_stop_the_projector(
+    database: DatabaseUrls, reading: Database, ledger: Ledger, fresh
+) -> None:
+    run = fresh()
+    failed = RolloutFailed(failure="infra", cause="a\0b")
+    await ledger.append(f"rollout/{run}/0/0/0", [failed], expected_seq=0, actor="sandbox:s")
+    await Projector(reading).catch_up()
+    assert rows_of(database.auditor, run)["rollouts"][0]["cause"] == "a\ufffdb"
+
+
 async def test_a_projector_that_is_up_to_date_has_nothing_to_do(reading: Database) -> None:
     projector = Projector(reading)
     await projector.catch_up()
