@@ -48,7 +48,7 @@ class TrainBatch:
             found = "" if sample is None else sample.content_digest()
             if found != recorded.content:
                 raise DigestMismatch(
-                    f"{recorded.stream}: row digest {found or 'of none'}, the manifest says {recorded.content or 'none'}"
+                    f"{recorded.stream}: row {found or 'missing'}, manifest {recorded.content or 'none'}"
                 )
 
 

@@ -1,0 +1,79 @@
+"""Checkpoints: master weights and optimiser, to the bit. A checkpoint is a cache: a damaged one is refused, and the
+version is rebuilt from an earlier one and the recorded batches."""
+
+import os
+import shutil
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from stepwell.events.canonical import canonical_json
+from stepwell.events.numbers import WeightDigests
+from stepwell.policy.trainers.torch_optimiser import MasterWeights
+from stepwell.policy.weights import DigestMismatch, Weights, weights_digest
+
+_HEADER = "checkpoint.json"
+_MASTERS = "masters.safetensors"
+_OPTIMISER = "optimiser.safetensors"
+
+
+class CheckpointHeader(BaseModel):
+    """What a checkpoint says of itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int
+    """Weight version."""
+    digests: WeightDigests
+    """At its saving."""
+
+
+def write_checkpoint(folder: Path, version: int, digests: WeightDigests, masters: MasterWeights) -> None:
+    """Writes a checkpoint folder, which appears complete or not at all.
+
+    Raises:
+        FileExistsError: the folder exists.
+        OSError: it could not be written.
+    """
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists; a checkpoint is never written over")
+    partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
+    partial.mkdir(parents=True)
+    try:
+        save_file(dict(masters.weights().tensors), partial / _MASTERS)
+        save_file(dict(masters.state().tensors), partial / _OPTIMISER)
+        header = CheckpointHeader(version=version, digests=digests)
+        (partial / _HEADER).write_bytes(canonical_json(header.model_dump(mode="json")))
+        partial.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def read_checkpoint(folder: Path, masters: MasterWeights) -> CheckpointHeader:
+    """Checks a checkpoint against its own digests, then loads it.
+
+    Raises:
+        DigestMismatch: it is damaged or another model's; nothing was changed.
+    """
+    try:
+        header = CheckpointHeader.model_validate_json((folder / _HEADER).read_bytes())
+        weights, state = load_file(folder / _MASTERS), load_file(folder / _OPTIMISER)
+    except (OSError, SafetensorError, ValidationError) as error:
+        raise DigestMismatch(
+            f"{folder} is no whole checkpoint ({error}); rebuild the version from an earlier one"
+        ) from error
+    for name, found, wanted in (
+        (
+            "master weights",
+            weights_digest(Weights(tensors=weights, aliases=masters.weights().aliases)),
+            header.digests.master,
+        ),
+        ("optimiser", weights_digest(Weights(tensors=state)), header.digests.optimiser),
+    ):
+        if found != wanted:
+            raise DigestMismatch(f"{folder}: the {name} have the digest {found}, its record says {wanted}")
+    masters.restore(weights, state)
+    return header
