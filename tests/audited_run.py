@@ -89,6 +89,7 @@ class Book(ABC):
 
     def __init__(self, lie: Lie = truth) -> None:
         self._lie = lie
+        self.run = ""
         self.events: dict[str, list[Event]] = {}
         self.hashes: dict[str, list[str]] = {}
 
@@ -179,6 +180,7 @@ async def write_run(book: Book, run: str, *, steps: int = STEPS, finish: bool = 
     """A whole run: a validation of version 0, then `steps` steps of `prompts` prompts with three rollouts each, of
     which the last one of prompt 1 fails; the last version is validated too."""
     recipe = {"run": {"max_staleness": 0}}
+    book.run = run
     task_set = await book.put(canonical_json({"run": run}))
     await book.append(run_stream(run), RunCreated(recipe=recipe, recipe_digest="d", task_set=task_set))
     await _version_0(book, run)

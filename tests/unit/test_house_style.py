@@ -11,6 +11,9 @@ MAX_LINES = 400
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "shared", "base_utils"}
 """Names that do not say what is inside."""
 
+SAID_BY_THE_MODULE = {"main", "upgrade", "downgrade"}
+"""A program's or a migration's entry: its module's docstring is its own."""
+
 SOURCES = sorted(path for folder in (*PACKAGES, "tests", "bench") for path in (ROOT / folder).rglob("*.py"))
 OURS = [path for path in SOURCES if path.relative_to(ROOT).parts[0] in PACKAGES]
 
@@ -28,7 +31,7 @@ def undocumented(source: str) -> list[str]:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) or node.name.startswith("_"):
             continue
         is_overload = any("overload" in ast.unparse(decorator) for decorator in node.decorator_list)
-        if not is_overload and not ast.get_docstring(node):
+        if not is_overload and node.name not in SAID_BY_THE_MODULE and not ast.get_docstring(node):
             found.append(f"{node.lineno}: {node.name}")
     return found
 
@@ -60,6 +63,7 @@ def test_everything_public_has_a_docstring() -> None:
     [
         ('"""Says."""\ndef f():\n    """Says."""\n', []),
         ('"""Says."""\ndef _f():\n    return 1\n', []),
+        ('"""Says."""\ndef main():\n    return 1\n', []),
         ("X = 1\n", ["1: the module"]),
         ('"""Says."""\nasync def f():\n    return 1\nclass C:\n    pass\n', ["2: f", "4: C"]),
     ],
