@@ -72,7 +72,7 @@ async def test_doing_nothing_fails_and_says_which_test(factory: BubblewrapFactor
     verdict = await score(factory, task(grader), {})
     assert verdict.value == 0.0
     assert verdict.passed == ("tests/test_hidden.py::test_sides",)
-    assert "test_area: line" in verdict.report
+    assert "test_area: tests/test_hidden.py:6: AssertionError" in verdict.report
 
 
 CHEATS: dict[str, dict[str, bytes | None]] = {
@@ -234,7 +234,7 @@ async def test_a_sandbox_without_pytest_is_a_failure_of_the_infrastructure(tmp_p
     verdict = await grade(task("pytest"), {}, bare)
     await bare.close()
     assert isinstance(verdict, Failure)
-    assert "No module named 'pytest'" in verdict.cause
+    assert "ModuleNotFoundError" in verdict.cause
 
 
 async def test_a_verdict_does_not_depend_on_the_seed(factory: BubblewrapFactory) -> None:

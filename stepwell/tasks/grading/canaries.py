@@ -76,7 +76,7 @@ def with_canaries(hidden: Mapping[str, str], expected: Iterable[str], seed: int)
             module = ast.parse(hidden[path])
         except (SyntaxError, ValueError) as error:
             raise BrokenTests(f"the hidden file {path!r} does not parse: {error}") from error
-        made = _FileCanaries(module, path, seed)
+        made = _FileCanaries(hidden[path], module, path, seed)
         for test in tests:
             made.add(test)
         files[path] = made.source()
@@ -96,16 +96,17 @@ def functions_of(source: str) -> set[str]:
 class _FileCanaries:
     """Canaries of one file."""
 
-    def __init__(self, module: ast.Module, path: str, seed: int) -> None:
+    def __init__(self, source: str, module: ast.Module, path: str, seed: int) -> None:
         self._module = module
         self._path = path
         self._seed = seed
         self._count = 0
         self._wrong = f"w{self._random('wrong')}"
+        self._parts = [source, _WRONG.format(name=self._wrong)]
         self.ids: list[str] = []
         for claim in _FIXED_CLAIMS:
             name = self._name()
-            module.body += ast.parse(_FIXED.format(name=name, claim=claim)).body
+            self._parts.append(_FIXED.format(name=name, claim=claim))
             self.ids.append(f"{path}::{name}")
 
     def add(self, test: str) -> None:
@@ -130,14 +131,15 @@ class _FileCanaries:
             side = _sides(canary)[position]
             call = ast.Call(ast.Name(self._wrong, ast.Load()), [side.expression], [])
             side.replace(call)
-            owner.body.append(canary)
+            self._parts.append(ast.unparse(ast.fix_missing_locations(canary)))
+            if classes:
+                self._parts.append(f"{'.'.join(classes)}.{canary.name} = {canary.name}\ndel {canary.name}")
             suffix = f"[{parameters}" if parameters else ""
             self.ids.append("::".join([self._path, *classes, canary.name]) + suffix)
 
     def source(self) -> str:
-        """The file with its canaries."""
-        self._module.body += ast.parse(_WRONG.format(name=self._wrong)).body
-        return ast.unparse(ast.fix_missing_locations(self._module))
+        """The file as it was, so that its lines keep their numbers, and the canaries after it."""
+        return "\n".join(self._parts) + "\n"
 
     def _name(self) -> str:
         self._count += 1

@@ -40,12 +40,12 @@ def main() -> None:
 
     def describe(error: BaseException) -> str:
         trace = error.__traceback__
-        line = 0
         while trace is not None:
-            if trace.tb_frame.f_code.co_filename.startswith("/work/"):
-                line = trace.tb_lineno
+            path = trace.tb_frame.f_code.co_filename
+            if path.startswith("/work/"):
+                return f"{path[6:]}:{trace.tb_lineno}: {type(error).__name__}: {error}"
             trace = trace.tb_next
-        return f"line {line}: {type(error).__name__}: {error}"
+        return f"{type(error).__name__}: {error}"
 
     def attempt(function: Callable[..., object], *arguments: object) -> str:
         try:

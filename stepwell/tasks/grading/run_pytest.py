@@ -26,14 +26,21 @@ def main() -> None:
     numbers = {test: number for number, test in enumerate(tests)}
     outcomes: dict[str, str] = {}
 
+    def describe(report: pytest.TestReport) -> str:
+        """Line of the test, and the exception."""
+        crash = getattr(report.longrepr, "reprcrash", None)
+        entries = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", [])
+        place = getattr(entries[0], "reprfileloc", None) if entries else None
+        if crash is None or place is None:
+            return f"{report.when} {report.outcome}"
+        return f"{report.nodeid.partition('::')[0]}:{place.lineno}: {crash.message}"
+
     class Reporter:
         """Keeps the worst phase of every test."""
 
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.failed or (report.skipped and report.nodeid not in outcomes):
-                crash = getattr(report.longrepr, "reprcrash", None)
-                where = f"line {crash.lineno}: {crash.message}" if crash else f"{report.when} {report.outcome}"
-                outcomes[report.nodeid] = "failed\t" + " ".join(where.split())[:300]
+                outcomes[report.nodeid] = "failed\t" + " ".join(describe(report).split())[:300]
             elif report.when == "call" and report.passed:
                 outcomes.setdefault(report.nodeid, "passed\t")
 

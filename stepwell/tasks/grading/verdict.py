@@ -23,6 +23,8 @@ class Score(BaseModel):
     """1.0 if every expected test ran and passed and every canary failed."""
     outcomes: dict[str, Outcome]
     """Outcome of each expected test, by id."""
+    timed_out: bool = False
+    """Whether the tests were cut off by their deadline."""
     report: str
     """Why the value is what it is, for people and for the record; never shown to the agent."""
 

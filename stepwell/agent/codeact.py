@@ -1,0 +1,125 @@
+"""The CodeAct tool set: execute_bash, str_replace_editor, think and finish, called as JSON in <tool_call> tags."""
+
+import json
+import re
+from typing import Any, cast
+
+from stepwell.agent.codeact_editor import edit
+from stepwell.agent.codeact_tools import ALLOWED, REQUIRED, SYSTEM_PROMPT
+from stepwell.agent.protocol import Action, Observation
+from stepwell.sandbox.protocol import ExecEnd, Sandbox
+from stepwell.tasks.task import Task
+
+_OPENING = re.compile(r"<tool_call>\s*")
+_DECODER = json.JSONDecoder(strict=False)  # Small models put plain line breaks into strings.
+
+_SHELL = """
+state=/tmp/.shell
+[ -f $state/environment ] && . $state/environment
+[ -f $state/folder ] && cd "$(cat $state/folder)"
+trap 'mkdir -p /tmp/.shell; { export -p; declare -f; } > /tmp/.shell/environment; pwd > /tmp/.shell/folder' EXIT
+eval "$1"
+"""
+"""Runs `$1` where the command before it left off. All processes of a command end with it, so its folder, exported
+variables and functions are kept in files outside the work tree."""
+
+
+class CodeActTools:
+    """OpenHands' tools; a `ToolSet`. Two runs of the same actions on the same tree do the same, as far as the commands
+    themselves do.
+
+    Args:
+        command_timeout_s: Longest that one command may run; a call may ask for less.
+        observation_chars: Most characters of an observation: head and tail, with the number left out between.
+    """
+
+    name = "codeact"
+
+    def __init__(self, *, command_timeout_s: float = 30.0, observation_chars: int = 8000) -> None:
+        self._command_timeout_s = command_timeout_s
+        self._observation_chars = observation_chars
+
+    def system_prompt(self) -> str:
+        """Role, tools and call format."""
+        return SYSTEM_PROMPT
+
+    def parse(self, text: str) -> Action:
+        """The first call in the text. Arguments that are no strings become their JSON text."""
+        opening = _OPENING.search(text)
+        if opening is None:
+            return _invalid("no <tool_call> found; call exactly one function")
+        try:
+            call, _ = _DECODER.raw_decode(text, opening.end())
+        except (ValueError, RecursionError) as error:
+            return _invalid(f"the call is no JSON object: {error}")
+        if not isinstance(call, dict):
+            return _invalid("the call is no JSON object")
+        named = cast(dict[str, Any], call)
+        tool, arguments = named.get("name"), named.get("arguments", {})
+        if not isinstance(tool, str) or tool not in REQUIRED:
+            return _invalid(f"there is no function {tool!r}; there are {', '.join(REQUIRED)}")
+        if not isinstance(arguments, dict):
+            return _invalid("arguments must be a JSON object")
+        given = {key: _text(value) for key, value in cast(dict[str, Any], arguments).items()}
+        if unknown := sorted(given.keys() - ALLOWED[tool]):
+            return _invalid(f"{tool} has no argument {unknown[0]!r}; it has {', '.join(sorted(ALLOWED[tool]))}")
+        if missing := [key for key in REQUIRED[tool] if key not in given]:
+            return _invalid(f"{tool} needs the argument {missing[0]!r}")
+        return Action(tool, given)
+
+    async def run(self, action: Action, sandbox: Sandbox, task: Task) -> Observation:
+        """Carries the action out.
+
+        Raises:
+            SandboxError: the sandbox failed.
+        """
+        match action.tool:
+            case "finish":
+                return Observation("", finished=True)
+            case "think":
+                return Observation("Your thought has been noted.")
+            case "execute_bash":
+                return Observation(self._clip(await self._bash(action.arguments, sandbox)))
+            case "str_replace_editor":
+                return Observation(self._clip(await edit(action.arguments, sandbox)))
+            case _:
+                return Observation(self._clip("Error: " + action.arguments.get("reason", "no such function")))
+
+    async def _bash(self, arguments: dict[str, str], sandbox: Sandbox) -> str:
+        if arguments.get("is_input", "false").lower() == "true":
+            return "Error: no command is waiting for input; every command has ended."
+        command = arguments["command"]
+        if "\0" in command:
+            return "Error: a command cannot hold a NUL character."
+        try:
+            timeout_s = min(float(arguments.get("timeout", self._command_timeout_s)), self._command_timeout_s)
+        except ValueError:
+            return f"Error: timeout must be a number of seconds, not {arguments['timeout']!r}."
+        if not timeout_s > 0:
+            return "Error: timeout must be above 0."
+        result = await sandbox.exec(["bash", "-c", _SHELL, "bash", command], timeout_s=timeout_s)
+        output = result.output.decode(errors="replace")
+        ending = {
+            ExecEnd.EXITED: f"[Command finished with exit code {result.returncode}]",
+            ExecEnd.TIMEOUT: f"[Command was stopped after {timeout_s:g} s]",
+            ExecEnd.OUTPUT_LIMIT: "[Command was stopped for endless output]",
+        }[result.end]
+        return output + ("" if not output or output.endswith("\n") else "\n") + ending
+
+    def _clip(self, text: str) -> str:
+        limit = self._observation_chars
+        if len(text) <= limit:
+            return text
+        head = limit // 2
+        tail = limit - head
+        return f"{text[:head]}\n[... {len(text) - limit} characters left out ...]\n{text[-tail:]}"
+
+
+def _invalid(reason: str) -> Action:
+    return Action("invalid", {"reason": reason})
+
+
+def _text(value: object) -> str:
+    """A string without lone surrogates, which no file or command can hold."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace").decode()

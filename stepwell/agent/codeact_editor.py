@@ -1,0 +1,174 @@
+"""The editor of the CodeAct tools: view, create, str_replace and insert on files of the work tree."""
+
+import json
+from pathlib import PurePosixPath
+from typing import cast
+
+from stepwell.sandbox.protocol import Sandbox
+
+ROOT = PurePosixPath("/work")
+CONTEXT_LINES = 4
+"""Lines shown around an edit."""
+
+
+class _Mistake(Exception):
+    """What the agent did wrong, as it is told."""
+
+
+async def edit(arguments: dict[str, str], sandbox: Sandbox) -> str:
+    """Carries out one call of str_replace_editor; gives what the agent is told.
+
+    Raises:
+        SandboxError: the sandbox failed.
+    """
+    try:
+        path = _inside(arguments["path"])
+        match arguments["command"]:
+            case "view":
+                return await _view(path, arguments, sandbox)
+            case "create":
+                return await _create(path, arguments, sandbox)
+            case "str_replace":
+                return await _replace(path, arguments, sandbox)
+            case "insert":
+                return await _insert(path, arguments, sandbox)
+            case other:
+                raise _Mistake(f"unknown command {other!r}; there are view, create, str_replace, insert")
+    except _Mistake as mistake:
+        return f"Error: {mistake}."
+
+
+def _inside(given: str) -> str:
+    """Path relative to the root of the tree, `.` for the root itself."""
+    path = PurePosixPath(given)
+    relative = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    if relative.is_absolute() or ".." in relative.parts or "\0" in given:
+        raise _Mistake(f"{given!r} is not in {ROOT}")
+    return str(relative)
+
+
+async def _view(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str:
+    try:
+        content = await sandbox.read_file(path)
+    except FileNotFoundError:
+        return await _view_folder(path, sandbox)
+    lines = content.decode(errors="replace").split("\n")
+    first, last = 1, len(lines)
+    if "view_range" in arguments:
+        first, last = _range(arguments["view_range"], len(lines))
+    return f"Here is {ROOT / path}:\n" + _numbered(lines, first, last)
+
+
+async def _view_folder(path: str, sandbox: Sandbox) -> str:
+    command = ["find", str(ROOT / path), "-maxdepth", "2", "-not", "-path", "*/.*", "-not", "-name", "__pycache__"]
+    result = await sandbox.exec([*command, "-printf", "%p%y\\n"], timeout_s=20)
+    if result.returncode != 0 or not result.output:
+        raise _Mistake(f"there is no file or folder {ROOT / path}")
+    names: list[str] = []
+    for line in sorted(result.output.decode(errors="replace").splitlines())[1:]:  # The first is the folder itself.
+        names.append(line[:-1] + "/" if line.endswith("d") else line[:-1])
+    return f"Files and folders in {ROOT / path}, two levels deep:\n" + "\n".join(names)
+
+
+async def _create(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str:
+    text = _argument(arguments, "file_text")
+    try:
+        await sandbox.read_file(path)
+    except FileNotFoundError:
+        await _write(path, text, sandbox)
+        return f"File created: {ROOT / path}"
+    raise _Mistake(f"{ROOT / path} exists; use str_replace or insert to change it")
+
+
+async def _replace(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str:
+    old, new = _argument(arguments, "old_str"), arguments.get("new_str", "")
+    if not old:
+        raise _Mistake("old_str is empty")
+    if old == new:
+        raise _Mistake("old_str and new_str are the same")
+    text = await _read(path, sandbox)
+    count = text.count(old)
+    if count == 0:
+        raise _Mistake(f"old_str does not occur in {ROOT / path}; copy it exactly, with its white space")
+    if count > 1:
+        lines = [text.count("\n", 0, at) + 1 for at in _positions(text, old)]
+        raise _Mistake(f"old_str occurs {count} times, in lines {lines}; give more lines so that it occurs once")
+    at = text.index(old)
+    changed = text[:at] + new + text[at + len(old) :]
+    await _write(path, changed, sandbox)
+    first = text.count("\n", 0, at) + 1
+    return _edited(path, changed, first, first + new.count("\n"))
+
+
+async def _insert(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str:
+    new = _argument(arguments, "new_str")
+    lines = (await _read(path, sandbox)).split("\n")
+    try:
+        after = int(_argument(arguments, "insert_line"))
+    except ValueError:
+        raise _Mistake(f"insert_line must be a whole number, not {arguments['insert_line']!r}") from None
+    if not 0 <= after <= len(lines):
+        raise _Mistake(f"insert_line must be from 0 to {len(lines)}, not {after}")
+    added = new.removesuffix("\n").split("\n")
+    changed = "\n".join([*lines[:after], *added, *lines[after:]])
+    await _write(path, changed, sandbox)
+    return _edited(path, changed, after + 1, after + len(added))
+
+
+async def _read(path: str, sandbox: Sandbox) -> str:
+    try:
+        return (await sandbox.read_file(path)).decode()
+    except FileNotFoundError:
+        raise _Mistake(f"there is no file {ROOT / path}") from None
+    except UnicodeDecodeError:
+        raise _Mistake(f"{ROOT / path} is no text file") from None
+
+
+async def _write(path: str, text: str, sandbox: Sandbox) -> None:
+    try:
+        await sandbox.write_file(path, text.encode())
+    except ValueError as error:
+        raise _Mistake(str(error)) from error
+
+
+def _argument(arguments: dict[str, str], name: str) -> str:
+    if name not in arguments:
+        raise _Mistake(f"{arguments['command']} needs the argument {name!r}")
+    return arguments[name]
+
+
+def _range(text: str, count: int) -> tuple[int, int]:
+    """First and last line, from a JSON list of two whole numbers; -1 is the last line."""
+    wanted = _Mistake(f"view_range must be two line numbers between 1 and {count}, first not above last, not {text}")
+    try:
+        value = json.loads(text)
+    except ValueError:
+        raise wanted from None
+    if not isinstance(value, list) or len(cast(list[object], value)) != 2:
+        raise wanted
+    first, last = cast(list[object], value)
+    if not isinstance(first, int) or not isinstance(last, int):
+        raise wanted
+    last = count if last == -1 else min(last, count)
+    if not 1 <= first <= last:
+        raise wanted
+    return first, last
+
+
+def _positions(text: str, part: str) -> list[int]:
+    found: list[int] = []
+    at = text.find(part)
+    while at >= 0:
+        found.append(at)
+        at = text.find(part, at + len(part))
+    return found
+
+
+def _edited(path: str, text: str, first: int, last: int) -> str:
+    lines = text.split("\n")
+    shown = _numbered(lines, max(1, first - CONTEXT_LINES), min(len(lines), last + CONTEXT_LINES))
+    return f"{ROOT / path} was changed. Around the change it now reads:\n{shown}"
+
+
+def _numbered(lines: list[str], first: int, last: int) -> str:
+    return "\n".join(f"{number:6d}\t{lines[number - 1]}" for number in range(first, last + 1))
