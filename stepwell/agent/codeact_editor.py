@@ -64,9 +64,8 @@ async def _view_folder(path: str, sandbox: Sandbox) -> str:
     result = await sandbox.exec([*command, "-printf", "%p%y\\n"], timeout_s=20)
     if result.returncode != 0 or not result.output:
         raise _Mistake(f"there is no file or folder {ROOT / path}")
-    names: list[str] = []
-    for line in sorted(result.output.decode(errors="replace").splitlines())[1:]:  # The first is the folder itself.
-        names.append(line[:-1] + "/" if line.endswith("d") else line[:-1])
+    kinds = dict(sorted((line[:-1], line[-1]) for line in result.output.decode(errors="replace").splitlines()))
+    names = [name + "/" if kind == "d" else name for name, kind in kinds.items() if name != str(ROOT / path)]
     return f"Files and folders in {ROOT / path}, two levels deep:\n" + "\n".join(names)
 
 
