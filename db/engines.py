@@ -13,10 +13,12 @@ from db.database import Database
 from db.errors import LeaseLost
 
 _REGISTER = text(
-    "INSERT INTO engine_leases (engine_id, token, run, url, queue, registered_at, expires_at) VALUES "
-    "(:engine_id, :token, :run, :url, :queue, clock_timestamp(), clock_timestamp() + make_interval(secs => :ttl_s)) "
+    "INSERT INTO engine_leases (engine_id, token, run, url, secret, queue, registered_at, expires_at) VALUES "
+    "(:engine_id, :token, :run, :url, :secret, :queue, clock_timestamp(), "
+    "clock_timestamp() + make_interval(secs => :ttl_s)) "
     "ON CONFLICT (engine_id) DO UPDATE SET token = excluded.token, run = excluded.run, url = excluded.url, "
-    "queue = excluded.queue, registered_at = excluded.registered_at, expires_at = excluded.expires_at"
+    "secret = excluded.secret, queue = excluded.queue, registered_at = excluded.registered_at, "
+    "expires_at = excluded.expires_at"
 )
 _RENEW = text(
     "UPDATE engine_leases SET expires_at = clock_timestamp() + make_interval(secs => :ttl_s) "
@@ -27,7 +29,7 @@ _RELEASE = text(
     "WHERE engine_id = :engine_id AND token = :token AND expires_at > clock_timestamp()"
 )
 _LIVE = text(
-    "SELECT engine_id, run, url, queue FROM engine_leases WHERE run = :run AND expires_at > clock_timestamp() "
+    "SELECT engine_id, run, url, secret, queue FROM engine_leases WHERE run = :run AND expires_at > clock_timestamp() "
     "ORDER BY registered_at, engine_id"
 )
 
@@ -41,6 +43,8 @@ class EngineAddress(NamedTuple):
     """Run that it serves."""
     url: str
     """Where it answers."""
+    secret: str
+    """Bearer token that it answers to."""
     queue: str
     """Its task queue, `engine-<id>`."""
 
@@ -62,14 +66,15 @@ class Engines:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def register(self, engine_id: str, run: str, url: str, queue: str, *, ttl_s: float) -> Lease:
+    async def register(self, engine_id: str, run: str, url: str, queue: str, *, secret: str, ttl_s: float) -> Lease:
         """Appear as live for `ttl_s` seconds. An older registration of the same id loses its lease.
 
         Raises:
             DatabaseUnavailable: no connection.
         """
         token = secrets.token_hex(16)
-        values = {"engine_id": engine_id, "token": token, "run": run, "url": url, "queue": queue, "ttl_s": ttl_s}
+        values = {"engine_id": engine_id, "token": token, "run": run, "url": url, "secret": secret}
+        values |= {"queue": queue, "ttl_s": ttl_s}
         await self._database.rows(_REGISTER, values)
         return Lease(engine_id, token)
 

@@ -111,6 +111,8 @@ class EngineLease(Base):
     """Run that it serves."""
     url: Mapped[str] = mapped_column(Text)
     """Where it answers."""
+    secret: Mapped[str] = mapped_column(Text)
+    """Bearer token that it answers to; whoever may read this table may ask it."""
     queue: Mapped[str] = mapped_column(Text)
     """Its task queue."""
     registered_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))

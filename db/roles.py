@@ -5,6 +5,7 @@ With one role for everything, as on a hosted database, nothing is granted and th
 
 from sqlalchemy import Connection, text
 
+from db.models import Base, EngineLease
 from db.projections.tables import PROJECTIONS, ProjectorPosition
 
 APPENDER = "stepwell_appender"
@@ -16,14 +17,20 @@ AUDITOR = "stepwell_auditor"
 
 _PROJECTED = ", ".join(row.__tablename__ for row in (*PROJECTIONS, ProjectorPosition))
 
+_PLAIN = ", ".join(sorted(set(Base.metadata.tables) - {EngineLease.__tablename__}))
+_OPEN = ", ".join(column.name for column in EngineLease.__table__.columns if column.name not in ("secret", "token"))
+
+_READ_ALL = (f"SELECT ON {_PLAIN}, alembic_version", f"SELECT ({_OPEN}) ON {EngineLease.__tablename__}")
+"""All but what opens an engine."""
+
 GRANTS: dict[str, tuple[str, ...]] = {
     APPENDER: (
         "SELECT ON ALL TABLES IN SCHEMA public",
         "INSERT ON events, blobs, blob_retentions",
         "INSERT, UPDATE ON engine_leases",
     ),
-    PROJECTOR: ("SELECT ON ALL TABLES IN SCHEMA public", f"INSERT, UPDATE, DELETE, TRUNCATE ON {_PROJECTED}"),
-    AUDITOR: ("SELECT ON ALL TABLES IN SCHEMA public",),
+    PROJECTOR: (*_READ_ALL, f"INSERT, UPDATE, DELETE, TRUNCATE ON {_PROJECTED}"),
+    AUDITOR: _READ_ALL,
 }
 """What each role may do."""
 

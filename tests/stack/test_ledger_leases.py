@@ -16,18 +16,18 @@ def engines(connections: Database) -> Engines:
 
 async def test_a_registered_engine_is_live_in_its_run_alone(engines: Engines, fresh) -> None:
     run, other = fresh(), fresh()
-    await engines.register(f"{run}-a", run, "http://a", "engine-a", ttl_s=60)
-    await engines.register(f"{run}-b", run, "http://b", "engine-b", ttl_s=60)
+    await engines.register(f"{run}-a", run, "http://a", "engine-a", secret="s", ttl_s=60)
+    await engines.register(f"{run}-b", run, "http://b", "engine-b", secret="s", ttl_s=60)
     assert await engines.live(run) == [
-        EngineAddress(f"{run}-a", run, "http://a", "engine-a"),
-        EngineAddress(f"{run}-b", run, "http://b", "engine-b"),
+        EngineAddress(f"{run}-a", run, "http://a", "s", "engine-a"),
+        EngineAddress(f"{run}-b", run, "http://b", "s", "engine-b"),
     ]
     assert await engines.live(other) == []
 
 
 async def test_a_lease_that_is_not_renewed_runs_out(engines: Engines, fresh) -> None:
     run = fresh()
-    lease = await engines.register(run, run, "http://a", "engine-a", ttl_s=0.2)
+    lease = await engines.register(run, run, "http://a", "engine-a", secret="s", ttl_s=0.2)
     await engines.renew(lease, ttl_s=0.2)
     await asyncio.sleep(0.25)
     assert await engines.live(run) == []
@@ -37,7 +37,7 @@ async def test_a_lease_that_is_not_renewed_runs_out(engines: Engines, fresh) -> 
 
 async def test_a_renewed_lease_outlives_its_first_term(engines: Engines, fresh) -> None:
     run = fresh()
-    lease = await engines.register(run, run, "http://a", "engine-a", ttl_s=5)
+    lease = await engines.register(run, run, "http://a", "engine-a", secret="s", ttl_s=5)
     await engines.renew(lease, ttl_s=60)
     assert len(await engines.live(run)) == 1
     await engines.renew(lease, ttl_s=0.01)
@@ -47,7 +47,7 @@ async def test_a_renewed_lease_outlives_its_first_term(engines: Engines, fresh) 
 
 async def test_a_released_engine_is_not_live(engines: Engines, fresh) -> None:
     run = fresh()
-    lease = await engines.register(run, run, "http://a", "engine-a", ttl_s=60)
+    lease = await engines.register(run, run, "http://a", "engine-a", secret="s", ttl_s=60)
     await engines.release(lease)
     assert await engines.live(run) == []
     await engines.release(lease)
@@ -55,8 +55,8 @@ async def test_a_released_engine_is_not_live(engines: Engines, fresh) -> None:
 
 async def test_who_registers_under_an_id_takes_it_over(engines: Engines, fresh) -> None:
     run = fresh()
-    old = await engines.register(run, run, "http://old", "engine-a", ttl_s=60)
-    new = await engines.register(run, run, "http://new", "engine-a", ttl_s=60)
+    old = await engines.register(run, run, "http://old", "engine-a", secret="s", ttl_s=60)
+    new = await engines.register(run, run, "http://new", "engine-a", secret="s", ttl_s=60)
     with pytest.raises(LeaseLost):
         await engines.renew(old, ttl_s=60)
     await engines.release(old)

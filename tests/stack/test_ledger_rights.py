@@ -39,6 +39,8 @@ def test_not_even_the_owner_of_the_tables_changes_facts(database: DatabaseUrls, 
         ("auditor", "INSERT INTO blobs (digest, size_bytes, place) VALUES ('x', 1, 's3')"),
         ("auditor", "UPDATE engine_leases SET url = 'x'"),
         ("auditor", "DELETE FROM runs"),
+        ("auditor", "SELECT secret FROM engine_leases"),
+        ("projector", "SELECT * FROM engine_leases"),
         ("projector", "INSERT INTO blobs (digest, size_bytes, place) VALUES ('x', 1, 's3')"),
         ("projector", "SELECT append_events('test/a', 0, '{k}', '{T}', '{a}', '{b}', '{c}', '{}', '{}', 'run')"),
         ("appender", "INSERT INTO runs (run) VALUES ('x')"),
@@ -51,6 +53,11 @@ def test_not_even_the_owner_of_the_tables_changes_facts(database: DatabaseUrls, 
 def test_each_role_has_its_rights_and_no_others(database: DatabaseUrls, role: str, statement: str) -> None:
     with psycopg.connect(getattr(database, role)) as connection, pytest.raises(InsufficientPrivilege):
         connection.execute(statement)
+
+
+def test_an_auditor_sees_which_engines_are_live(database: DatabaseUrls) -> None:
+    with psycopg.connect(database.auditor) as connection:
+        assert connection.execute("SELECT engine_id, run, url, expires_at FROM engine_leases LIMIT 0").fetchall() == []
 
 
 async def test_an_auditor_reads_what_an_appender_wrote(

@@ -120,6 +120,7 @@ def upgrade() -> None:
         sa.Column("token", sa.Text, nullable=False),
         sa.Column("run", name, nullable=False),
         sa.Column("url", sa.Text, nullable=False),
+        sa.Column("secret", sa.Text, nullable=False),
         sa.Column("queue", sa.Text, nullable=False),
         sa.Column("registered_at", moment, nullable=False),
         sa.Column("expires_at", moment, nullable=False),
