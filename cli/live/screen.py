@@ -62,7 +62,7 @@ class ScreenView:
 def panel_of(picture: RunPicture, progress: Progress | None, ui_url: str, now_s: float) -> Panel:
     """What goes on now."""
     now_s = max(now_s, picture.newest_s or now_s)
-    facts = Table.grid(padding=(0, 2))
+    facts = Table.grid(padding=(0, 2), expand=True)
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(ratio=1)
     for name, value in _facts(picture, progress, ui_url, now_s):
@@ -141,7 +141,7 @@ def _passes(picture: RunPicture) -> Text:
 
 def _workers(picture: RunPicture, now_s: float) -> Table:
     """What each worker did last, and how long ago."""
-    grid = Table.grid(padding=(0, 2))
+    grid = Table.grid(padding=(0, 2), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
     grid.add_column(justify="right", no_wrap=True)

@@ -1,5 +1,6 @@
 """The fold of a run's events, against stories whose numbers are known."""
 
+import json
 import random
 
 import pytest
@@ -9,6 +10,7 @@ from stepwell.events.run_finished import RunEnd
 from stepwell.report.cover import Activity
 from stepwell.report.picture import RunPicture
 from stepwell.report.rollouts import RecoveryKind
+from stepwell.report.snapshot import snapshot
 from tests.synthetic_run import T0, Story, learning_run
 
 METRICS = {"loss": -0.01, "grad_norm": 0.8, "mismatch_mean": 3e-5, "mismatch_max": 4e-4, "tokens": 1200.0}
@@ -235,3 +237,11 @@ def test_examples_are_the_first_and_the_newest_of_each_kind() -> None:
         ("First not solved", "rollout/micro-1/0/0/0"),
         ("Newest not solved", "rollout/micro-1/3/0/0"),
     ]
+
+
+def test_a_snapshot_is_json() -> None:
+    plain = json.loads(json.dumps(snapshot(picture_of(learning_run(9))), allow_nan=False))
+    assert plain["end"] == "target"
+    assert len(plain["steps"]) == 9
+    assert plain["validations"][0]["dataset"] == "main"
+    assert plain["fates"]["training"] == {"dispatched": 18, "open": 0, "trained": 18}

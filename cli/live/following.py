@@ -1,0 +1,58 @@
+"""Looking at a run from outside: whoever runs it, its events are in the ledger."""
+
+import asyncio
+from pathlib import Path
+
+from rich.console import Console
+
+from cli.live import LiveView, make_view
+from cli.live.page_file import write_page
+from cli.reading import Asked, Follower, open_reader, workflow_page
+from stepwell.report.picture import RunPicture
+from workers.services.addresses import Addresses
+
+REFRESH_S = 0.5
+"""Between two looks at the ledger."""
+
+
+async def look(addresses: Addresses, run: str, page: Path | None = None) -> RunPicture:
+    """How a run stands now; its page is written too if a place is given.
+
+    Raises:
+        NoSuchRun: there is none of this name.
+        CannotWrite: the page cannot be written there.
+        DatabaseUnavailable, BlobStoreUnavailable: no answer.
+        UnknownEvent: an event of a newer Stepwell.
+    """
+    async with open_reader(addresses) as reader:
+        await reader.require(run)
+        follower = Follower(reader, run)
+        await follower.refresh()
+        if page is not None:
+            await write_page(reader, follower.picture, page)
+        return follower.picture
+
+
+async def follow(addresses: Addresses, run: str, console: Console) -> RunPicture:
+    """Shows a run live until it has ended. Raises as `look`."""
+    async with open_reader(addresses) as reader:
+        await reader.require(run)
+        follower, asked = Follower(reader, run), Asked()
+        view = make_view(console, ui_url=workflow_page(addresses, run))
+        asking = asyncio.create_task(asked.keep_asking(addresses, run))
+        try:
+            await _show(follower, view, asked)
+        finally:
+            asking.cancel()
+            await asyncio.wait([asking])
+            view.close()
+    return follower.picture
+
+
+async def _show(follower: Follower, view: LiveView, asked: Asked) -> None:
+    while True:
+        await follower.refresh()
+        view.update(follower.picture, asked.progress)
+        if follower.picture.finished is not None:
+            return
+        await asyncio.sleep(REFRESH_S)

@@ -1,0 +1,42 @@
+"""Writing a run's page."""
+
+import os
+import tempfile
+from pathlib import Path
+
+from cli.reading import Reader
+from stepwell.report.page import render_page
+from stepwell.report.picture import RunPicture
+from workers.services.home import Home
+
+
+class CannotWrite(OSError):
+    """The page cannot be written where it was asked for."""
+
+
+def default_page(run: str) -> Path:
+    """Where a run's page is written unless asked otherwise."""
+    return Home.of(None).root / "reports" / f"{run}.html"
+
+
+async def write_page(reader: Reader, picture: RunPicture, path: Path) -> None:
+    """Writes a run's page, whole or not at all; one that is there is replaced.
+
+    Raises:
+        CannotWrite: the file system refuses.
+        DatabaseUnavailable, BlobStoreUnavailable: no answer.
+    """
+    page = render_page(picture, await reader.transcripts(picture))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        partial = Path(name)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                file.write(page)
+            partial.chmod(0o644)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"cannot write {path}: {error.strerror}; choose another place with --output") from error

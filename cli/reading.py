@@ -1,0 +1,216 @@
+"""All that the reading verbs ask of the services: a run's events as they come, its transcripts, its workflow's word.
+
+The ledger is read with the auditor's role, which can change nothing.
+"""
+
+import asyncio
+import difflib
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from urllib.parse import quote
+
+from temporalio.client import Client, WorkflowQueryFailedError
+from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.service import RPCError
+
+from activities.stores import NoSuchRun
+from db.blobs import BlobStore
+from db.database import Database
+from db.errors import BlobMissing
+from db.ledger import Ledger
+from db.objects import ObjectStore
+from db.recorded import START, Position, Recorded
+from stepwell.agent.turn import TurnPayload
+from stepwell.contracts.run import Progress
+from stepwell.events import RolloutGraded, TurnRecorded
+from stepwell.events.streams import verdict_stream
+from stepwell.report.examples import Example, Transcript, TranscriptTurn
+from stepwell.report.picture import RunPicture
+from workers.services.addresses import Addresses
+from workflows.ids import run_id
+
+_KINDS = ("run", "weights", "operator", "engine", "validation", "prompt", "rollout")
+"""Kinds of streams that belong to one run; verdicts, which runs share, are found by their keys."""
+_PAGE = 5000
+"""Events asked for at once."""
+_VERDICTS = 500
+"""Verdicts asked for at once."""
+_ANSWER = timedelta(seconds=2)
+"""Longest wait for a workflow's answer: without a control worker there is none."""
+_ASK_S = 2.0
+"""Between two questions to the run's workflow."""
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """How far a reader of one run has come."""
+
+    positions: Mapping[str, Position] = field(default_factory=lambda: dict[str, Position]())
+    """By kind of stream."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is new of a run."""
+
+    events: list[Recorded]
+    """In order within each stream."""
+    after: Cursor
+    """Where the next batch begins."""
+
+
+class Reader:
+    """Reads runs.
+
+    Args:
+        ledger: With the auditor's role.
+        blobs: The store of the same services.
+    """
+
+    def __init__(self, ledger: Ledger, blobs: BlobStore) -> None:
+        self._ledger = ledger
+        self._blobs = blobs
+
+    async def require(self, run: str) -> None:
+        """Checks that a run exists.
+
+        Raises:
+            NoSuchRun: it does not; names the nearest that do.
+            DatabaseUnavailable: no connection.
+        """
+        if await self._ledger.head(f"run/{run}") is None:
+            raise NoSuchRun(_unknown(run, [name.removeprefix("run/") for name in await self._ledger.streams("run/")]))
+
+    async def events_of(self, run: str, after: Cursor) -> Batch:
+        """Events of a run, its verdicts among them, that come after a cursor.
+
+        Raises:
+            DatabaseUnavailable: no connection.
+            UnknownEvent: an event of a newer Stepwell.
+        """
+        found: list[Recorded] = []
+        positions: dict[str, Position] = {}
+        for kind in _KINDS:
+            own = f"{kind}/{run}"
+            position = after.positions.get(kind, START)
+            while True:
+                page = await self._ledger.read_after(position, own, _PAGE)
+                position = page.position
+                found += [each for each in page.events if each.stream == own or each.stream.startswith(f"{own}/")]
+                if len(page.events) < _PAGE:
+                    break
+            positions[kind] = position
+        return Batch(found + await self._verdicts(found), Cursor(positions))
+
+    async def transcripts(self, picture: RunPicture) -> list[Transcript]:
+        """What was said in the rollouts that are worth showing; one whose blobs have expired is left out.
+
+        Raises:
+            DatabaseUnavailable, BlobStoreUnavailable: no answer.
+        """
+        told = [await self._transcript(example) for example in picture.examples.rollouts]
+        return [transcript for transcript in told if transcript is not None]
+
+    async def _verdicts(self, events: list[Recorded]) -> list[Recorded]:
+        """Verdicts that were reached for these events; one that was reused took no time."""
+        keys = dict.fromkeys(
+            verdict_stream(each.event.verdict_key)
+            for each in events
+            if isinstance(each.event, RolloutGraded) and not each.event.reused
+        )
+        streams, found = list(keys), list[Recorded]()
+        for start in range(0, len(streams), _VERDICTS):
+            by_stream = await self._ledger.read_many(streams[start : start + _VERDICTS])
+            found += [each for stream in by_stream.values() for each in stream]
+        return found
+
+    async def _transcript(self, example: Example) -> Transcript | None:
+        recorded = await self._ledger.read(example.stream)
+        events = [each.event for each in recorded if isinstance(each.event, TurnRecorded)]
+        last = max((event.epoch for event in events), default=0)
+        turns = [event for event in events if event.epoch == last]
+        try:
+            blobs = await self._blobs.get_many(event.payload for event in turns)
+        except BlobMissing:
+            return None
+        said = [(event, TurnPayload.model_validate_json(blobs[event.payload])) for event in turns]
+        return Transcript(
+            title=example.why,
+            stream=example.stream,
+            score=example.score,
+            turns=tuple(
+                TranscriptTurn(
+                    payload.action.tool, payload.action.arguments, payload.observation, event.generated_tokens
+                )
+                for event, payload in said
+            ),
+        )
+
+
+class Follower:
+    """Keeps a picture of one run up to date.
+
+    Args:
+        reader: Reads it.
+        run: Its name.
+    """
+
+    def __init__(self, reader: Reader, run: str) -> None:
+        self.picture = RunPicture(run)
+        self._reader = reader
+        self._after = Cursor()
+
+    async def refresh(self) -> None:
+        """Takes up what is new. Raises as `Reader.events_of`."""
+        batch = await self._reader.events_of(self.picture.run, self._after)
+        self._after = batch.after
+        self.picture.see_all((each.envelope, each.event) for each in batch.events)
+
+
+@asynccontextmanager
+async def open_reader(addresses: Addresses) -> AsyncGenerator[Reader]:
+    """A reader, for the block."""
+    database, objects = Database(addresses.auditor, pool_size=2), ObjectStore(addresses.bucket)
+    try:
+        yield Reader(Ledger(database), BlobStore(database, objects))
+    finally:
+        await objects.close()
+        await database.close()
+
+
+class Asked:
+    """What a run's workflow said last, asked beside a view, which does not wait for it."""
+
+    def __init__(self) -> None:
+        self.progress: Progress | None = None
+
+    async def keep_asking(self, addresses: Addresses, run: str) -> None:
+        """Asks until it is cancelled; where nobody answers, as when no control worker runs, nothing is said."""
+        client = await Client.connect(
+            addresses.temporal, namespace=addresses.namespace, data_converter=pydantic_data_converter, lazy=True
+        )
+        handle = client.get_workflow_handle(run_id(run))
+        while True:
+            try:
+                self.progress = await handle.query("progress", result_type=Progress, rpc_timeout=_ANSWER)
+            except (RPCError, WorkflowQueryFailedError, RuntimeError):  # the last: its first connection failed
+                self.progress = None
+            await asyncio.sleep(_ASK_S)
+
+
+def workflow_page(addresses: Addresses, run: str) -> str:
+    """Address of the run's page in the Temporal UI; empty if the UI's is not known."""
+    if addresses.temporal_ui is None:
+        return ""
+    return f"{addresses.temporal_ui}/namespaces/{addresses.namespace}/workflows/{quote(run_id(run), safe='')}"
+
+
+def _unknown(run: str, known: list[str]) -> str:
+    if not known:
+        return f"no run {run!r}: the ledger has no runs; `stepwell run RECIPE` makes one"
+    nearest = difflib.get_close_matches(run, known, n=3, cutoff=0.4)
+    if nearest:
+        return f"no run {run!r}: did you mean {' or '.join(map(repr, nearest))}?"
+    return f"no run {run!r}: there are {', '.join(sorted(known)[-10:])}"

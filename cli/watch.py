@@ -1,0 +1,48 @@
+"""`stepwell watch RUN`: the live view of a run that goes on somewhere, until it has ended."""
+
+import argparse
+import asyncio
+import json
+import sys
+
+
+def add_parser(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
+) -> None:
+    """Adds the verb."""
+    parser = subparsers.add_parser(
+        "watch",
+        help="follow a run until it ends",
+        description="Shows a run live. Ctrl-C leaves it; the run goes on. Exit 0, or 1 if the run failed, 2 if there "
+        "is no such run.",
+    )
+    parser.add_argument("name", metavar="RUN", help="name of the run")
+    parser.add_argument("--json", action="store_true", help="print one JSON object that says how it stands, and leave")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follows the run; 1 if it failed."""
+    from rich.console import Console  # imported here: they take a second, which `--help` should not
+
+    from cli.live import summary
+    from cli.live.following import follow, look
+    from db.migrate import check
+    from stepwell.events.run_finished import RunEnd
+    from stepwell.report.snapshot import snapshot
+    from workers.services.addresses import resolve
+    from workers.services.lifecycle import held
+
+    resolve()  # says what to do where there never were any services, instead of starting empty ones
+    try:
+        with held() as addresses:
+            check(addresses.auditor)
+            if args.json:
+                print(json.dumps(snapshot(asyncio.run(look(addresses, args.name)))))
+                return 0
+            picture = asyncio.run(follow(addresses, args.name, Console()))
+    except KeyboardInterrupt:
+        print(f"left; `stepwell watch {args.name}` shows it again", file=sys.stderr)
+        return 0
+    print(summary(picture))
+    return 1 if picture.finished is not None and picture.finished.end is RunEnd.FAILED else 0
