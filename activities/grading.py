@@ -2,7 +2,6 @@
 
 import time
 
-from stepwell.tasks.grading import Failure, grade, grader_digest
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
@@ -16,6 +15,8 @@ from stepwell.contracts.run import RunRef
 from stepwell.events import RolloutFailed, RolloutGraded, VerdictReached
 from stepwell.events.streams import verdict_stream
 from stepwell.sandbox.protocol import SandboxFactory
+from stepwell.tasks.grading.grade import grade
+from stepwell.tasks.grading.verdict import Failure, grader_digest
 
 
 class GradingActivities:

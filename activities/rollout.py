@@ -3,8 +3,6 @@
 import uuid
 from collections.abc import Sequence
 
-from stepwell.agent.codeact import CodeActTools
-from stepwell.tasks.grading import grader_digest, verdict_key
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
@@ -15,6 +13,7 @@ from activities.policy_files import PolicyFiles
 from activities.rollout_row import train_sample
 from activities.stores import RunFacts, Stores
 from db.errors import Fenced
+from stepwell.agent.codeact import CodeActTools
 from stepwell.agent.compact import CompactTools
 from stepwell.agent.episode import Divergence, Episode, EpisodeLimits, PromptTooLong, Sampled, Turn
 from stepwell.agent.protocol import Renderer, StopReason, ToolSet
@@ -34,6 +33,7 @@ from stepwell.policy.protocol import GenerateRequest
 from stepwell.recipe.recipe import Recipe
 from stepwell.rl.seeds import derive_seed
 from stepwell.sandbox.protocol import Sandbox, SandboxFactory, SandboxLimits
+from stepwell.tasks.grading.verdict import grader_digest, verdict_key
 from stepwell.tasks.task import Task
 
 MAX_RESTARTS = 3

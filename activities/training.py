@@ -174,7 +174,6 @@ class TrainingActivities:
         )
         made = await self._append(run, created, 0)
         await self._checkpoint(run, trainer, 1)
-        self._run, self._trainer = run, trainer
         return made
 
     async def _load(self, recipe: Recipe, folder: Path) -> Trainer:

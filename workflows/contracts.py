@@ -113,7 +113,7 @@ class ActivitySpec(Generic[InputT, OutputT]):
 
 LEDGER_ATTEMPT = timedelta(seconds=60)
 """Enough for any fold or append here; a hung connection is given up after it."""
-BEAT = timedelta(seconds=10)
+BEAT = timedelta(seconds=20)
 """Detection time of a dead worker."""
 
 FOLD_RUN = ActivitySpec("fold_run", CONTROL_QUEUE, RunRef, RunFold, LEDGER_ATTEMPT)

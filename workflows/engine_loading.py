@@ -6,11 +6,10 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError
 
-with workflow.unsafe.imports_passed_through():
-    from stepwell.contracts.engine import Attestation, EngineRef, LoadRequest
-    from stepwell.contracts.run import RunRef
-    from workflows.contracts import LIST_ENGINES, LOAD_WEIGHTS
-    from workflows.run_state import RunState
+from stepwell.contracts.engine import Attestation, EngineRef, LoadRequest
+from stepwell.contracts.run import RunRef
+from workflows.contracts import LIST_ENGINES, LOAD_WEIGHTS
+from workflows.run_state import RunState
 
 LOOK_AGAIN = timedelta(seconds=2)
 """How often engines are looked for while there is none."""

@@ -6,22 +6,21 @@ from datetime import timedelta
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError
 
-with workflow.unsafe.imports_passed_through():
-    from stepwell.contracts.rollout import (
-        CloseGroupsRequest,
-        FailRolloutsRequest,
-        FailureKind,
-        GradeRequest,
-        GroupInput,
-        GroupsClosed,
-        OpenGroupsRequest,
-        RolloutFailure,
-        RolloutOutcome,
-        RolloutRequest,
-    )
-    from stepwell.contracts.run import PromptRef
-    from stepwell.events.streams import rollout_stream
-    from workflows.contracts import CLOSE_GROUPS, FAIL_ROLLOUTS, GRADE_ROLLOUT, OPEN_GROUPS, RUN_ROLLOUT
+from stepwell.contracts.rollout import (
+    CloseGroupsRequest,
+    FailRolloutsRequest,
+    FailureKind,
+    GradeRequest,
+    GroupInput,
+    GroupsClosed,
+    OpenGroupsRequest,
+    RolloutFailure,
+    RolloutOutcome,
+    RolloutRequest,
+)
+from stepwell.contracts.run import PromptRef
+from stepwell.events.streams import rollout_stream
+from workflows.contracts import CLOSE_GROUPS, FAIL_ROLLOUTS, GRADE_ROLLOUT, OPEN_GROUPS, RUN_ROLLOUT
 
 
 @workflow.defn

@@ -3,10 +3,9 @@
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
-with workflow.unsafe.imports_passed_through():
-    from stepwell.contracts.rollout import GroupsClosed
-    from stepwell.contracts.run import Dispatch, Progress, RunFold, RunInput, ValidationScore, VersionRef
-    from stepwell.events.run_finished import RunEnd
+from stepwell.contracts.rollout import GroupsClosed
+from stepwell.contracts.run import Dispatch, Progress, RunFold, RunInput, ValidationScore, VersionRef
+from stepwell.events.run_finished import RunEnd
 
 RECIPE = SearchAttributeKey.for_keyword("StepwellRecipe")
 STATE = SearchAttributeKey.for_keyword("StepwellState")

@@ -15,31 +15,30 @@ from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, WorkflowAlreadyStartedError
 from temporalio.workflow import ParentClosePolicy
 
-with workflow.unsafe.imports_passed_through():
-    from stepwell.contracts.rollout import GroupInput, GroupsClosed
-    from stepwell.contracts.run import (
-        CompleteRequest,
-        Dispatch,
-        DispatchRequest,
-        FinishRequest,
-        OpenValidationRequest,
-        OperatorNote,
-        OperatorRequest,
-        Progress,
-        RunFold,
-        RunInput,
-        RunRef,
-        StepRef,
-        ValidationInput,
-    )
-    from stepwell.events.run_finished import RunEnd
-    from stepwell.events.streams import validation_scope
-    from workflows import contracts as activity
-    from workflows.engine_loading import load_on_all
-    from workflows.ids import group_id, run_id, validation_id
-    from workflows.prompt_group import PromptGroup
-    from workflows.run_state import RunState
-    from workflows.validation import Validation
+from stepwell.contracts.rollout import GroupInput, GroupsClosed
+from stepwell.contracts.run import (
+    CompleteRequest,
+    Dispatch,
+    DispatchRequest,
+    FinishRequest,
+    OpenValidationRequest,
+    OperatorNote,
+    OperatorRequest,
+    Progress,
+    RunFold,
+    RunInput,
+    RunRef,
+    StepRef,
+    ValidationInput,
+)
+from stepwell.events.run_finished import RunEnd
+from stepwell.events.streams import validation_scope
+from workflows import contracts as activity
+from workflows.engine_loading import load_on_all
+from workflows.ids import group_id, run_id, validation_id
+from workflows.prompt_group import PromptGroup
+from workflows.run_state import RunState
+from workflows.validation import Validation
 
 RECONCILE = timedelta(seconds=30)
 """How often the ledger is asked for groups whose signal may have been lost."""

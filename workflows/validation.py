@@ -4,12 +4,11 @@ import asyncio
 
 from temporalio import workflow
 
-with workflow.unsafe.imports_passed_through():
-    from stepwell.contracts.rollout import GroupInput
-    from stepwell.contracts.run import ValidationInput, ValidationScore
-    from workflows.contracts import CLOSE_VALIDATION, OPEN_VALIDATION
-    from workflows.ids import group_id
-    from workflows.prompt_group import PromptGroup
+from stepwell.contracts.rollout import GroupInput
+from stepwell.contracts.run import ValidationInput, ValidationScore
+from workflows.contracts import CLOSE_VALIDATION, OPEN_VALIDATION
+from workflows.ids import group_id
+from workflows.prompt_group import PromptGroup
 
 SHARD = 16
 """Tasks a child workflow: 16 tasks of 4 samples keep a history under 700 events."""

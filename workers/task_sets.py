@@ -1,0 +1,52 @@
+"""The tasks of a recipe, by set."""
+
+import asyncio
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from stepwell.recipe.recipe import Recipe
+from stepwell.recipe.sections import ForgedTasks
+from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.tasks.sources import forged_tasks
+from stepwell.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class TaskSets:
+    """Tasks by set, as `stepwell.tasks.manifest.TaskManifest` names them."""
+
+    train: tuple[Task, ...]
+    main: tuple[Task, ...]
+    confirm: tuple[Task, ...]
+    heldout: tuple[Task, ...]
+
+
+async def make_task_sets(recipe: Recipe) -> TaskSets:
+    """Makes the tasks that the recipe asks for; the same recipe gives the same tasks.
+
+    Raises:
+        ValueError: more tasks are asked for than can be made.
+    """
+    validation, prompts = recipe.validation, recipe.run.max_steps * recipe.run.prompts_per_step
+    if isinstance(recipe.tasks, ForgedTasks):
+        forged = await asyncio.to_thread(
+            forged_tasks,
+            recipe.run.seed,
+            main=validation.tasks,
+            confirm=validation.confirm_tasks,
+            heldout=validation.heldout_tasks,
+        )
+        return TaskSets(forged.curriculum(prompts), forged.validation, forged.confirm, forged.heldout_family)
+    from stepwell.tasks.packages import forge_package
+
+    wanted = recipe.tasks.train + validation.tasks + validation.confirm_tasks
+    with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as folder:
+        factory = BubblewrapFactory(Path(folder))
+        try:
+            tasks = await forge_package(recipe.tasks.package, recipe.run.seed, wanted, factory)
+        finally:
+            await factory.close()
+    train, rest = tasks[: recipe.tasks.train], tasks[recipe.tasks.train :]
+    curriculum = tuple(train[index % len(train)] for index in range(prompts))
+    return TaskSets(curriculum, tuple(rest[: validation.tasks]), tuple(rest[validation.tasks :]), ())
