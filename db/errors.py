@@ -65,5 +65,9 @@ class OldDatabase(RuntimeError):
     """The database was made by an older Stepwell, or is empty."""
 
 
+class RestoredDatabase(OldDatabase):
+    """The database was moved to another server, whose transactions are numbered lower than its events."""
+
+
 class NewerDatabase(RuntimeError):
     """The database was made by a newer Stepwell."""

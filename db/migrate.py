@@ -13,8 +13,20 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, text
 
 from db.database import clear_errors, driver_url, shown
-from db.errors import NewerDatabase, OldDatabase
+from db.errors import NewerDatabase, OldDatabase, RestoredDatabase
+from db.projections.tables import PROJECTIONS
 from db.roles import grant
+
+_RESTORED = text("SELECT EXISTS (SELECT FROM events WHERE xid >= pg_snapshot_xmax(pg_current_snapshot()))")
+"""Events of transactions that this server has not come to: readers would wait for them without end."""
+_RENUMBER = (
+    "ALTER TABLE events DISABLE TRIGGER events_stand",
+    "UPDATE events SET xid = '1' WHERE xid > '1'",
+    "ALTER TABLE events ENABLE TRIGGER events_stand",
+    f"TRUNCATE {', '.join(row.__tablename__ for row in PROJECTIONS)}",
+    "UPDATE projector_position SET xid = '0', position = 0",
+)
+"""A transaction's number is where it was appended, no part of the fact: position alone orders what was restored."""
 
 _LOCK = 0x57E9_3E11
 """Advisory lock that two migrations of one database take in turn."""
@@ -28,6 +40,9 @@ def _config() -> Config:
 
 def upgrade(url: str) -> None:
     """Make or migrate the tables, and grant the roles that exist their rights. Twice is once; two at once take turns.
+
+    Events that were restored on another server from a dump are put in that server's order, and the tables for reading
+    emptied: the projector fills them again.
 
     Args:
         url: The database, with a role that may create tables in it.
@@ -47,6 +62,9 @@ def upgrade(url: str) -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             grant(connection)
+            if connection.scalar(_RESTORED):
+                for statement in _RENUMBER:
+                    connection.execute(text(statement))
     finally:
         engine.dispose()
 
@@ -56,6 +74,7 @@ def check(url: str) -> None:
 
     Raises:
         OldDatabase: it is empty or older.
+        RestoredDatabase: it was moved to another server and not migrated since.
         NewerDatabase: it is newer.
         DatabaseUnavailable: no connection.
     """
@@ -65,14 +84,16 @@ def check(url: str) -> None:
     try:
         with clear_errors(address), engine.connect() as connection:
             found = _refuse_newer(connection)
+            wanted = ScriptDirectory.from_config(_config()).get_current_head()
+            remedy = f"stop the workers, then run `python -m db.migrate {where}` with a role that owns the tables"
+            if found != wanted:
+                raise OldDatabase(
+                    f"the database {where} has form {found or 'none'}, this Stepwell works on {wanted}: {remedy}"
+                )
+            if connection.scalar(_RESTORED):
+                raise RestoredDatabase(f"the database {where} was restored from another server: {remedy}")
     finally:
         engine.dispose()
-    wanted = ScriptDirectory.from_config(_config()).get_current_head()
-    if found != wanted:
-        raise OldDatabase(
-            f"the database {where} has form {found or 'none'}, this Stepwell works on {wanted}: "
-            f"stop the workers, then run `python -m db.migrate {where}` with a role that owns the tables"
-        )
 
 
 def _refuse_newer(connection: Connection) -> str | None:

@@ -10,9 +10,12 @@ from alembic.runtime.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
 from db.database import Database, driver_url
-from db.errors import DatabaseUnavailable, DiskFull, NewerDatabase, OldDatabase
+from db.errors import DatabaseUnavailable, DiskFull, NewerDatabase, OldDatabase, RestoredDatabase
+from db.ledger import Ledger
 from db.migrate import check, upgrade
 from db.projections.tables import RunRow
+from db.recorded import START
+from stepwell.events import AttemptOpened
 from tests.stack.database import DatabaseUrls
 
 
@@ -59,6 +62,26 @@ def test_a_newer_database_is_neither_used_nor_migrated(database: DatabaseUrls, f
     for refused in (check, upgrade):
         with pytest.raises(NewerDatabase, match=r"form 9999.*upgrade Stepwell"):
             refused(database.migrator)
+
+
+async def test_a_database_restored_on_another_server_is_put_in_its_order(
+    database: DatabaseUrls, ledger: Ledger, fresh
+) -> None:
+    streams = [f"rollout/{fresh()}/0/0/{sample}" for sample in range(2)]
+    event = AttemptOpened(attempt="a", worker="w", resumed_at=0)
+    for stream in streams:
+        await ledger.append(stream, [event], expected_seq=0, actor="sandbox:s")
+    with psycopg.connect(database.migrator) as owner:
+        owner.execute("ALTER TABLE events DISABLE TRIGGER events_stand")
+        owner.execute("UPDATE events SET xid = '9223372036854775807' WHERE stream = ANY(%s)", [streams])
+        owner.execute("ALTER TABLE events ENABLE TRIGGER events_stand")
+    with pytest.raises(RestoredDatabase, match="restored from another server"):
+        check(database.appender)
+    upgrade(database.migrator)
+    check(database.appender)
+    for stream in streams:
+        page = await ledger.read_after(START, stream)
+        assert [each.event for each in page.events] == [event]
 
 
 def test_a_password_is_not_shown(database: DatabaseUrls, unused_tcp_port: int) -> None:

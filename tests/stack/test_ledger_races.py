@@ -37,7 +37,7 @@ async def main(url, stream, name, places):
 asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])))
 """
 
-PLACES = 40
+PLACES = 20
 
 
 async def test_two_processes_share_a_stream_without_gap_or_double(
