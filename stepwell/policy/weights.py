@@ -14,15 +14,17 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from stepwell.events.canonical import canonical_json, tagged_sha256
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 WEIGHTS_FILE = "model.safetensors"
 CONFIG_FILE = "config.json"
@@ -60,7 +62,7 @@ class Weights:
     """Further names of tied tensors: alias to name."""
 
 
-def weights_of(model: PreTrainedModel) -> Weights:
+def weights_of(model: "PreTrainedModel") -> Weights:
     """The weights of a Hugging Face model, without copying; ties as the model declares them."""
     # Declared targets are parameters or buffers of the state dict; an untied model declares none.
     aliases: dict[str, str] = dict(sorted(model.all_tied_weights_keys.items()))

@@ -28,6 +28,8 @@ class CheckpointHeader(BaseModel):
     """Weight version."""
     digests: WeightDigests
     """At its saving."""
+    aliases: dict[str, str]
+    """Further names of tied master weights, which their digest covers."""
 
 
 def write_checkpoint(folder: Path, version: int, digests: WeightDigests, masters: MasterWeights) -> None:
@@ -44,7 +46,7 @@ def write_checkpoint(folder: Path, version: int, digests: WeightDigests, masters
     try:
         save_file(dict(masters.weights().tensors), partial / _MASTERS)
         save_file(dict(masters.state().tensors), partial / _OPTIMISER)
-        header = CheckpointHeader(version=version, digests=digests)
+        header = CheckpointHeader(version=version, digests=digests, aliases=dict(masters.weights().aliases))
         (partial / _HEADER).write_bytes(canonical_json(header.model_dump(mode="json")))
         partial.rename(folder)
     except BaseException:
@@ -65,10 +67,12 @@ def read_checkpoint(folder: Path, masters: MasterWeights) -> CheckpointHeader:
         raise DigestMismatch(
             f"{folder} is no whole checkpoint ({error}); rebuild the version from an earlier one"
         ) from error
+    if header.aliases != masters.weights().aliases:
+        raise DigestMismatch(f"{folder} is another model's: its ties are {header.aliases}")
     for name, found, wanted in (
         (
             "master weights",
-            weights_digest(Weights(tensors=weights, aliases=masters.weights().aliases)),
+            weights_digest(Weights(tensors=weights, aliases=header.aliases)),
             header.digests.master,
         ),
         ("optimiser", weights_digest(Weights(tensors=state)), header.digests.optimiser),

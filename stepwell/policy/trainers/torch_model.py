@@ -5,6 +5,7 @@ Shape suffixes: B rows, T columns, N chosen tokens row after row, H hidden size,
 Rows are padded on the right and no padding mask is given: under causal attention nothing that counts sees the padding.
 """
 
+import math
 import platform
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,9 @@ class TorchModel:
         logits_TV: Tensor = answer.logits[0, :-1].float()
         own_N = logits_TV.log_softmax(-1).gather(1, ids_BT[0, 1:, None])[:, 0]
         difference = float((ours_N - own_N).abs().max())
-        if not difference <= _TOLERANCE_NATS:
+        if math.isnan(difference):
+            raise WeightsError(f"the log-probabilities of {type(self.model).__name__} are no numbers: damaged weights")
+        if difference > _TOLERANCE_NATS:
             raise UnsupportedModel(
                 f"{type(self.model).__name__} changes its logits after the output layer (log-probabilities differ by "
                 f"{difference:.3g} nats): this trainer would compute another policy than the engines"

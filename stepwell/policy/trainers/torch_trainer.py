@@ -255,8 +255,9 @@ class TorchTrainer:
             if bool(loss.mismatched_B[row]):
                 tally.masks[MaskReason.MISMATCH] += 1
                 continue
+            if bool(loss.out_of_bounds_B[row]):
+                tally.masks[MaskReason.IMPORTANCE] += 1
             tally.loss_tokens += sample.generated_tokens
-            tally.masks[MaskReason.IMPORTANCE] += int(loss.out_of_bounds_B[row])
 
     def _pin_threads(self) -> None:
         """The caller's thread may be new, and another library may have set its own number."""
