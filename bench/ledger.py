@@ -27,8 +27,9 @@ from workers.services.addresses import Addresses, resolve
 BARE = "INSERT INTO bench_bare (stream, seq, key, type, hash, exact) VALUES (%s, %s, %s, %s, %s, %s)"
 """The same row into a table with the same two unique indices."""
 BARE_TABLE = (
-    "DROP TABLE IF EXISTS bench_bare; CREATE TABLE bench_bare (position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, stream text, seq bigint, "
-    "key text, type text, hash text, exact bytea, UNIQUE (stream, seq), UNIQUE (stream, key))"
+    "DROP TABLE IF EXISTS bench_bare; CREATE TABLE bench_bare ("
+    "position bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, stream text, seq bigint, key text, type text, "
+    "hash text, exact bytea, UNIQUE (stream, seq), UNIQUE (stream, key))"
 )
 
 
