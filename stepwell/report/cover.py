@@ -7,6 +7,7 @@ An event is appended when what it tells of has ended, so an activity of `d` seco
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from enum import StrEnum
+from operator import sub
 
 
 class Activity(StrEnum):
@@ -50,7 +51,11 @@ class Cover:
 
     def seconds(self, low_s: float, high_s: float) -> float:
         """Seconds covered within `[low_s, high_s]`."""
-        return sum(end - start for start, end in self.within(low_s, high_s))
+        first, after = bisect_left(self._ends, low_s), bisect_right(self._starts, high_s)
+        whole = sum(map(sub, self._ends[first:after], self._starts[first:after]))
+        if first < after:  # only the outer two can reach over the edges
+            whole -= max(0.0, low_s - self._starts[first]) + max(0.0, self._ends[after - 1] - high_s)
+        return max(0.0, whole)
 
 
 @dataclass(frozen=True)

@@ -22,21 +22,25 @@ from stepwell.events import (
 from stepwell.events.base import Event
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class WorkerPicture:
-    """One worker."""
+    """One worker, by the last event that tells of it; put in words only when it is looked at."""
 
     actor: str
     """`<kind>:<id>`."""
-    last: str
-    """What it did last, in words."""
     time_s: float
-    """When, in seconds since the epoch."""
+    """When it did it, in seconds since the epoch."""
+    stream: str
+    """Where it is recorded."""
+    event: Event
+    """What is recorded."""
+    generated: bool
+    """Whether it is the engine of a turn that another worker recorded."""
 
     @property
-    def kind(self) -> str:
-        """`control`, `trainer`, `engine`, `sandbox`."""
-        return self.actor.partition(":")[0]
+    def last(self) -> str:
+        """What it did last, in words."""
+        return f"generated for {place_of(self.stream)}" if self.generated else _words(self.stream, self.event)
 
 
 class Workers:
@@ -47,19 +51,19 @@ class Workers:
 
     def see(self, actor: str, stream: str, event: Event, time_s: float) -> None:
         """Takes up an event; a turn tells of the engine that generated it too."""
-        self._heard(actor, _words(stream, event), time_s)
+        self._heard(WorkerPicture(actor, time_s, stream, event, generated=False))
         if isinstance(event, TurnRecorded):
-            self._heard(f"engine:{event.engine}", f"generated for {place_of(stream)}", time_s)
+            self._heard(WorkerPicture(f"engine:{event.engine}", time_s, stream, event, generated=True))
 
     def newest(self, limit: int) -> list[WorkerPicture]:
         """Those heard of last, at most `limit`, by kind and name."""
         latest = sorted(self._by_actor.values(), key=lambda worker: worker.time_s, reverse=True)[:limit]
         return sorted(latest, key=lambda worker: worker.actor)
 
-    def _heard(self, actor: str, last: str, time_s: float) -> None:
-        known = self._by_actor.get(actor)
-        if known is None or known.time_s <= time_s:
-            self._by_actor[actor] = WorkerPicture(actor, last, time_s)
+    def _heard(self, heard: WorkerPicture) -> None:
+        known = self._by_actor.get(heard.actor)
+        if known is None or known.time_s <= heard.time_s:
+            self._by_actor[heard.actor] = heard
 
 
 def place_of(stream: str) -> str:
