@@ -192,7 +192,8 @@ class VllmEngine:
         except (aiohttp.ClientError, OSError) as error:
             raise EngineError(self._why(f"the vLLM server is gone ({type(error).__name__})")) from error
         if response.status != 200:
-            raise EngineError(f"vLLM answered {response.status} to {path}: {content[:1000].decode(errors='replace')}")
+            answer = content[:1000].decode(errors="replace")
+            raise EngineError(self._why(f"vLLM answered {response.status} to {path}: {answer}"))
         return content
 
     async def _wait_until_up(self, timeout_s: float) -> None:

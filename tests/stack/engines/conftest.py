@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,15 @@ class Models:
 
     def logprobs(self, seed: int, token_ids: tuple[int, ...], temperature: float = 1.0) -> torch.Tensor:
         """Log-probabilities (positions, vocabulary) after each token, in float64 from a float32 forward pass."""
-        model = Qwen3ForCausalLM.from_pretrained(self.folder(seed), dtype=torch.float32).eval()
+        model = _opened(self.folder(seed))
         with torch.inference_mode():
             logits = model(torch.tensor([token_ids])).logits[0].double()
         return torch.log_softmax(logits / temperature, dim=-1)
+
+
+@cache
+def _opened(folder: Path) -> Qwen3ForCausalLM:
+    return Qwen3ForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
 
 
 @dataclass(frozen=True)

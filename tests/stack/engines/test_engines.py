@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -228,3 +229,31 @@ async def test_more_requests_than_rows_wait_their_turn(bench):
     requests = [ask(prompt(12, i), 5 + i % 7, seed=i) for i in range(60)]
     generations = await asyncio.gather(*(bench.engine.generate(request) for request in requests))
     assert [len(g.token_ids) for g in generations] == [r.max_tokens for r in requests]
+
+
+async def test_weights_are_not_loaded_under_running_requests(bench):
+    running = asyncio.create_task(bench.engine.generate(ask(prompt(60), 250)))
+    await asyncio.sleep(0.1)
+    with pytest.raises(EngineError, match="drain first"):
+        await bench.engine.load(2, bench.models.folder(2))
+    assert (await running).version == 1
+
+
+# The last test of vLLM's server, since it ends it.
+@pytest.mark.parametrize("started", ["vllm-tied"], indirect=True)
+async def test_the_death_of_the_server_is_an_engine_error_and_leaves_nothing_behind(bench):
+    guard = next(child for child in psutil.Process().children() if "vllm_guard.py" in " ".join(child.cmdline()))
+    family = [guard, *guard.children(recursive=True)]
+    private = Path(guard.cmdline()[guard.cmdline().index("--uds") + 1]).parent
+    running = asyncio.create_task(bench.engine.generate(ask(prompt(60), 250)))
+    await asyncio.sleep(0.2)
+    guard.children()[0].kill()
+    with pytest.raises(EngineError, match="server is gone"):
+        await running
+    with pytest.raises(EngineError):
+        await bench.engine.generate(ask(prompt(20)))
+    with pytest.raises(EngineError):
+        await bench.engine.load(2, bench.models.folder(2))
+    await bench.engine.close()
+    assert not [process for process in family if process.is_running()]
+    assert not private.exists()
