@@ -35,13 +35,14 @@ CHATML = ChatFormat(
 """The format of SmolLM2, Qwen and many others; an observation comes as the user's word, which all of them know."""
 
 MICRO = ChatFormat(
-    system="<|user|>{text}\n",
-    user="<|user|>{text}",
+    system="<|user|> {text}\n",
+    user="<|user|> {text}",
     tool="<|tool|>{text}",
     assistant="<|assistant|>",
     stop=("<|end|>",),
 )
-"""The micro policy's own: one token a role, so that an episode stays short."""
+"""The micro policy's own: one token a role, so that an episode stays short. The space makes a name at the start of an
+issue the same token as in code."""
 
 
 class ChatRenderer:

@@ -20,7 +20,7 @@ class MicroModelConfig(BaseModel):
     """Key and value heads; divides `heads`."""
     head_dim: int = Field(default=64, ge=32)
     """Width of a head; 64 is served by every attention kernel of vLLM."""
-    feed_forward: int = Field(default=320, ge=16)
+    feed_forward: int = Field(default=192, ge=16)
     """Width of the gated feed-forward layer."""
     context: int = Field(default=512, ge=128)
     """Most tokens of an episode."""
@@ -51,9 +51,11 @@ class WarmUpConfig(BaseModel):
     """Shape of the policy."""
     expert: ExpertConfig = ExpertConfig()
     """How good the demonstrations are."""
-    steps: int = Field(default=1200, ge=1)
+    steps: int = Field(default=1400, ge=1)
     """Optimiser steps."""
-    demonstrations: int = Field(default=24, ge=1)
+    easy_steps: int = Field(default=400, ge=0)
+    """How many of them, the first ones, use the easiest third of the tasks only."""
+    demonstrations: int = Field(default=16, ge=1)
     """Demonstrations in a step."""
     muon_learning_rate: float = Field(default=0.02, gt=0)
     """Peak learning rate of Muon, which moves the hidden matrices."""
@@ -61,7 +63,7 @@ class WarmUpConfig(BaseModel):
     """Peak learning rate of AdamW, which moves embeddings and norms."""
     rise: int = Field(default=50, ge=1)
     """Steps over which the learning rates rise; then they fall linearly to a twentieth."""
-    observation_weight: float = Field(default=0.3, ge=0, le=1)
+    observation_weight: float = Field(default=0.05, ge=0, le=1)
     """Weight in the loss of a token of the issue or of an observation, against 1 of an action's."""
     threads: int = Field(default=1, ge=1)
     """Processor threads; part of the numeric environment in which the result is the same to the bit."""

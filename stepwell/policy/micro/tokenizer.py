@@ -10,9 +10,11 @@ from stepwell.tasks.task import Task
 PAD = "<|pad|>"
 SPECIAL_TOKENS = (PAD, "<|user|>", "<|assistant|>", "<|tool|>", "<|end|>")
 CHAT_TEMPLATE = (
-    "{% for message in messages %}"
-    "<|{{ 'user' if message['role'] == 'system' else message['role'] }}|>{{ message['content'] }}"
-    "{% if message['role'] == 'system' %}\n{% endif %}{% if message['role'] == 'assistant' %}<|end|>{% endif %}"
+    "{% for message in messages %}{% set role = message['role'] %}"
+    "{% if role == 'system' %}<|user|> {{ message['content'] }}\n"
+    "{% elif role == 'user' %}<|user|> {{ message['content'] }}"
+    "{% elif role == 'tool' %}<|tool|>{{ message['content'] }}"
+    "{% else %}<|assistant|>{{ message['content'] }}<|end|>{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 """The format `MICRO` of `stepwell.agent.chat`, as `tokenizer_config.json` has it."""
@@ -64,7 +66,7 @@ def train_tokenizer(tasks: Sequence[Task], vocabulary: int) -> Tokenizer:
 
 def _texts(tasks: Iterable[Task]) -> Iterator[str]:
     for task in tasks:
-        yield task.issue
+        yield f" {task.issue}"
         for path in sorted(task.files):
             if path.endswith(".py"):
                 yield task.files[path]

@@ -31,7 +31,7 @@ class TaskSet:
     """Tasks by split."""
 
     train: tuple[Task, ...]
-    """In curriculum order: difficulty never decreases."""
+    """In curriculum order: difficulty never decreases; families are mixed within a difficulty."""
     validation: tuple[Task, ...]
     confirm: tuple[Task, ...]
     heldout_family: tuple[Task, ...]
@@ -61,7 +61,7 @@ def forge(seed: int, counts: ForgeCounts) -> TaskSet:
 
     A larger count of a split keeps the tasks of a smaller one.
     """
-    train = sorted(_distinct(seed, "train", counts.train), key=lambda task: task.difficulty)
+    train = sorted(_distinct(seed, "train", counts.train), key=lambda task: (task.difficulty, task.digest))
     return TaskSet(
         train=tuple(train),
         validation=tuple(_distinct(seed, "validation", counts.validation)),
