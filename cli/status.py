@@ -44,17 +44,25 @@ def _print_table(report: "Report") -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("service", "state", "address", "pid", "version", "size"):
-        table.add_column(heading, justify="right" if heading in ("pid", "size") else "left", overflow="fold")
+    for heading in ("service", "state", "pid", "version", "size", "address"):
+        is_address = heading == "address"
+        table.add_column(
+            heading,
+            justify="right" if heading in ("pid", "size") else "left",
+            no_wrap=not is_address,
+            overflow="fold" if is_address else "ellipsis",
+        )
     for service in report.services:
         table.add_row(
             service.service,
-            service.state if service.kind == "embedded" else f"{service.state} (external)",
-            f"{service.address}\n{service.ui}" if service.ui else service.address,
+            service.state if service.kind == "embedded" else f"{service.state}, external",
             str(service.pid or ""),
             service.version or "",
             decimal(service.size_bytes) if service.size_bytes is not None else "",
+            service.address,
         )
+        if service.ui:
+            table.add_row("  web pages", "", "", "", "", service.ui)
     console = Console(highlight=False)
     console.print(table)
     for service in report.services:

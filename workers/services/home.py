@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -85,9 +86,7 @@ class Home:
             for folder in (self.services, self.owners):
                 folder.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(mode=0o700, exist_ok=True)
-            probe = self.services / f".probe.{os.getpid()}"
-            probe.touch()
-            probe.unlink()
+            tempfile.TemporaryFile(dir=self.services).close()
         except OSError as error:
             raise ServiceError(
                 f"cannot write to the home {self.root}: {error.strerror}: {error.filename}. "

@@ -171,7 +171,7 @@ def _start_missing(home: Home, claim: Path) -> None:
     services = services_of(home, settings)
     for name in missing:
         services[name].check()
-    if known is None and any(home.data(name).exists() for name in ServiceName):
+    if known is None and any(_holds_data(home.data(name)) for name in ServiceName):
         raise ServiceError(
             f"{home.root} holds data of services but not {home.settings}, where their passwords are. "
             "Put that file back from a copy, move the data away, or remove it with `stepwell down --purge`."
@@ -195,6 +195,10 @@ def _start_missing(home: Home, claim: Path) -> None:
         waits = [pool.submit(_await_ready, home, services[name], deaths[name]) for name in wanted]
         for wait in waits:
             wait.result()
+
+
+def _holds_data(folder: Path) -> bool:
+    return folder.is_dir() and any(folder.iterdir())
 
 
 def _run_plan(home: Home) -> None:

