@@ -111,7 +111,7 @@ def down(root: Path | None = None) -> list[str]:
         ServiceError: another process has been starting or stopping them for too long.
     """
     home = Home.of(root)
-    if not home.services.exists():
+    if not home.services.is_dir():
         return []
     with locked(home.lock, LOCK_TIMEOUT_S):
         return _stop(home)
@@ -212,6 +212,7 @@ def _run_plan(home: Home) -> None:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "workers.services.supervisor", str(home.root)],
             env={**os.environ, "PYTHONPATH": str(PACKAGES)},
+            cwd=home.root,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

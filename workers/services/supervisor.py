@@ -56,7 +56,8 @@ class _Server:
 
     def start(self) -> None:
         log = Path(self.launch.log)
-        bound_log(log)
+        if self.starts == 0 and log.exists():
+            log.replace(log.with_name(f"{log.name}.1"))  # so that what a new log says is about this run
         with log.open("ab") as output:
             self.process = subprocess.Popen(
                 launcher_argv(self.launch.argv, death_signal=self.launch.death_signal, identity=self.launch.identity),
