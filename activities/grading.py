@@ -48,7 +48,7 @@ class GradingActivities:
                 reused=reused,
             )
             for stream in request.streams:
-                await self._stores.append_next(stream, graded)
+                await self._record(stream, graded)
             return GradeOutcome(verdict_key=request.verdict_key, score=verdict.score)
 
     @activity.defn(name="fail_rollouts")
@@ -57,10 +57,15 @@ class GradingActivities:
         for failure in request.failures:
             fold = fold_rollout(await self._stores.ledger.read(failure.stream))
             if fold.graded is None and fold.failed is None:
-                await self._stores.append_next(
-                    failure.stream, RolloutFailed(failure=failure.kind.value, cause=failure.cause)
-                )
+                failed = RolloutFailed(failure=failure.kind.value, cause=failure.cause)
+                await self._stores.append_next(failure.stream, failed)
         return RunRef(run=request.run)
+
+    async def _record(self, stream: str, graded: RolloutGraded) -> None:
+        """Appends the verdict to a rollout, unless the rollout was closed without one meanwhile."""
+        fold = fold_rollout(await self._stores.ledger.read(stream))
+        if fold.failed is None and fold.graded is None:
+            await self._stores.ledger.append(stream, [graded], expected_seq=fold.next_seq, actor=self._stores.actor)
 
     async def _grade(self, request: GradeRequest) -> list[Recorded]:
         task = await self._stores.task(request.task)

@@ -40,6 +40,10 @@ MAX_RESTARTS = 3
 """A rollout whose actions never do the same twice cannot be taken up; after this the attempt fails."""
 
 
+class RolloutClosed(RuntimeError):
+    """The rollout's budget was used up before this attempt began."""
+
+
 class RolloutActivities:
     """Runs rollouts in this worker's sandboxes."""
 
@@ -97,6 +101,8 @@ class _Attempt:
         while True:
             fold = fold_rollout(await self._stores.ledger.read(self._stream))
             self._next_seq, self._epoch = fold.next_seq, fold.epoch
+            if fold.failed is not None:
+                raise RolloutClosed(f"{self._stream} was closed without a score; this attempt comes too late")
             if fold.ended is not None:
                 return fold
             opened = AttemptOpened(attempt=uuid.uuid4().hex, worker=self._stores.actor, resumed_at=len(fold.turns))

@@ -1,7 +1,9 @@
 """Errors that a user can do something about: their message is all that is shown."""
 
 from activities.stores import NoSuchRun
+from cli.live.page_file import CannotWrite
 from db.errors import BlobMissing, BlobStoreUnavailable, DatabaseUnavailable, DiskFull, NewerDatabase, OldDatabase
+from stepwell.events import UnknownEvent
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
 from workers.launch import WorkerFailed
@@ -13,12 +15,14 @@ USAGE_ERRORS = (RecipeError, NoSuchRun)
 KNOWN_ERRORS = (
     BlobMissing,
     BlobStoreUnavailable,
+    CannotWrite,
     DatabaseUnavailable,
     DiskFull,
     NewerDatabase,
     OldDatabase,
     SandboxError,
     ServiceError,
+    UnknownEvent,
     WorkerFailed,
 )
 """What failed says why and what to do: exit 1."""

@@ -5,9 +5,12 @@ Exit codes: 0 done, 1 failed, 2 usage.
 
 import argparse
 import sys
+import traceback
 from collections.abc import Sequence
+from typing import NoReturn
 
 from cli import audit, down, operate, rebuild, report, run, status, tasks, up, watch, worker
+from workers.lifetime import leave
 
 VERBS = (run, watch, report, operate, audit, tasks, up, down, status, rebuild, worker)
 
@@ -24,8 +27,8 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs one verb and exits with its code."""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one verb; its exit code."""
     parsed = build_parser().parse_args(arguments)
     try:
         code: int = parsed.run(parsed)
@@ -34,7 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         code = _known(error)
         print(f"stepwell: {error}", file=sys.stderr)
-    sys.exit(code)
+    return code
+
+
+def command() -> NoReturn:
+    """Entry point of the command."""
+    try:
+        status = main()
+    except Exception:
+        traceback.print_exc()
+        status = 1
+    leave(status)
 
 
 def _known(error: Exception) -> int:
@@ -49,4 +62,4 @@ def _known(error: Exception) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 REFRESH_S = 0.5
 """Between two looks at the ledger."""
+SETTLE_TRIES = 20
+"""Looks for the last event of a run whose workflow has ended."""
 
 
 def add_parser(
@@ -67,8 +69,8 @@ async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None) -> in
     from rich.console import Console
 
     from cli.live import make_view, summary
-    from cli.reading import Follower, open_reader, workflow_page
     from cli.live.page_file import default_page, write_page
+    from cli.reading import Follower, open_reader, workflow_page
     from cli.supervise import supervised
     from stepwell.events.run_finished import RunEnd
     from workers.runs import find_or_create, start
@@ -83,7 +85,7 @@ async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None) -> in
                 async with _cancelled_as_left(known.name), supervised(known.name, recipe, view.message):
                     handle = await start(opened.client, known.name, recipe)
                     await _follow(follower, view, addresses, handle)
-            await follower.refresh()
+            await _see_the_end(follower)
             view.update(follower.picture, None)
         finally:
             view.close()
@@ -92,6 +94,15 @@ async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None) -> in
         print(summary(follower.picture, page))
         finished = follower.picture.finished
         return 0 if finished is not None and finished.end is not RunEnd.FAILED else 1
+
+
+async def _see_the_end(follower: "Follower") -> None:
+    """Reads up to the run's last event; one just appended shows when every older transaction is over."""
+    for _ in range(SETTLE_TRIES):
+        await follower.refresh()
+        if follower.picture.finished is not None:
+            return
+        await asyncio.sleep(REFRESH_S)
 
 
 @asynccontextmanager

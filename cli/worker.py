@@ -33,12 +33,13 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.parent is not None and arguments.parent != os.getpid():
             die_with_parent(arguments.parent)
         asyncio.run(_serve(arguments))
+        status = 0
     except OrphanError:
-        leave(1)
+        status = 1
     except Exception:
         traceback.print_exc()
-        leave(1)
-    leave(0)
+        status = 1
+    return leave(status)
 
 
 async def _serve(arguments: argparse.Namespace) -> None:

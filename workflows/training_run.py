@@ -54,6 +54,7 @@ class TrainingRun:
         self._plan = run.plan
         self._state = RunState(run)
         self._operators = asyncio.Lock()
+        self._all_generated = False
 
     @workflow.run
     async def run(self, run: RunInput) -> RunEnd:
@@ -69,7 +70,7 @@ class TrainingRun:
                     RunRef(run=self._run), attempt=timedelta(seconds=self._plan.warm_up_timeout_s)
                 )
             last = min(self._plan.max_steps, fold.completed + self._plan.steps_per_history)
-            await self._both(self._generate(fold, last), self._train(fold, last))
+            await self._both(self._generate_all(fold, last), self._train(fold, last))
         except (ActivityError, ChildWorkflowError) as error:
             await self._finish(RunEnd.FAILED, _cause(error))
             raise ApplicationError(f"run {self._run} failed: {_cause(error)}", non_retryable=True) from error
@@ -78,6 +79,10 @@ class TrainingRun:
             workflow.continue_as_new(run)
         await self._finish(self._state.end, self._state.end_cause)
         return self._state.end
+
+    async def _generate_all(self, fold: RunFold, last: int) -> None:
+        await self._generate(fold, last)
+        self._all_generated = True
 
     async def _generate(self, fold: RunFold, last: int) -> None:
         """Serves, validates, rolls out and admits, step by step; at the run's last step the newest versions too."""
@@ -99,13 +104,11 @@ class TrainingRun:
             state.finish(RunEnd.MAX_STEPS, "")
 
     async def _train(self, fold: RunFold, last: int) -> None:
-        """Trains what was admitted, in order; after an end was decided, what is admitted still is trained."""
+        """Trains what was admitted, in order, until no more will be; however the run ends, what was admitted is trained."""
         state = self._state
         for step in range(fold.completed, last):
             state.training = step
-            await self._until(
-                f"the batch of step {step}", lambda step=step: state.admitted > step or state.end is not None
-            )
+            await workflow.wait_condition(lambda step=step: state.admitted > step or self._all_generated)
             if state.admitted <= step:
                 return
             await self._gate(f"training of step {step}")

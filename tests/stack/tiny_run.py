@@ -1,0 +1,215 @@
+"""A real run, small enough for a test: `stepwell run` as a process, its ledger to look at, its workers to kill."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+
+from db.ledger import Ledger
+from db.recorded import Recorded
+from stepwell.events import RolloutEnded, RolloutGraded, StepCompleted, VersionCreated
+from stepwell.events.streams import run_stream, weights_stream
+from workers.services.addresses import Addresses
+
+RECIPE = """
+name = "tiny"
+
+[run]
+seed = 3
+max_steps = 2
+prompts_per_step = 2
+samples_per_prompt = 4
+max_staleness = 1
+checkpoint_every = 10
+steps_per_history = 1
+
+[policy]
+kind = "micro"
+warm_up = { steps = 25, demonstrations = 8 }
+
+[tasks]
+source = "forged"
+
+[agent]
+tools = "compact"
+max_turns = 3
+max_context_tokens = 384
+max_turn_tokens = 12
+
+[rl]
+normalise = "none"
+
+[optimiser]
+learning_rate = 1e-3
+
+# One sequence at a time, and no reuse of prefixes: the bits of a token then depend on nothing but its own rollout.
+[engine]
+max_context = 384
+max_batch = 1
+idle_rows = 0
+
+[sandbox]
+concurrency = 4
+
+[validation]
+tasks = 2
+samples = 2
+every = 2
+first = 2
+initial = false
+"""
+
+TIMEOUT_S = 240.0
+
+
+@dataclass
+class TinyRun:
+    """One run of the recipe above, with some settings of its own."""
+
+    name: str
+    home: Path
+    ledger: Ledger
+    folder: Path
+    settings: tuple[str, ...] = ()
+    process: "subprocess.Popen[bytes] | None" = None
+    seen: dict[int, str] = field(default_factory=dict)
+    """Every process of the run that was seen, by pid: its command."""
+
+    @property
+    def output(self) -> str:
+        """What the command printed."""
+        return (self.folder / f"{self.name}.out").read_text()
+
+    def start(self) -> None:
+        """Starts, or goes on with, the run."""
+        recipe = self.folder / "tiny.toml"
+        recipe.write_text(RECIPE)
+        settings = [part for setting in self.settings for part in ("--set", setting)]
+        with (self.folder / f"{self.name}.out").open("ab") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "cli.main", "run", str(recipe), "--name", self.name, *settings],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, "STEPWELL_HOME": str(self.home)},
+                start_new_session=True,
+            )
+
+    async def until(self, happened: Callable[[list[Recorded]], bool]) -> None:
+        """Waits until the run's events are so that `happened`; looks about 50 times a second."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not happened(await self.events()):
+            self._look_at_processes()
+            assert self.process is not None
+            assert self.process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            await asyncio.sleep(0.02)
+
+    def worker(self, kind: str) -> psutil.Process:
+        """The process of a worker."""
+        assert self.process is not None
+        for child in psutil.Process(self.process.pid).children():
+            if f"worker --parent {self.process.pid} {kind}" in " ".join(child.cmdline()):
+                return child
+        raise AssertionError(f"no {kind} worker: {self.output}")
+
+    async def finish(self) -> int:
+        """Waits for the command to end; its exit code."""
+        assert self.process is not None
+        deadline = time.monotonic() + TIMEOUT_S
+        while self.process.poll() is None:
+            self._look_at_processes()
+            assert time.monotonic() < deadline, self.output
+            await asyncio.sleep(0.1)
+        return self.process.returncode
+
+    def kill(self) -> None:
+        """Ends the command if it still runs; its workers die with it."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    async def interrupt(self) -> int:
+        """Ctrl-C."""
+        assert self.process is not None
+        self._look_at_processes()
+        self.process.send_signal(signal.SIGINT)
+        return await self.finish()
+
+    async def events(self) -> list[Recorded]:
+        """Every event of the run."""
+        return [
+            recorded
+            for prefix in (run_stream(self.name), weights_stream(self.name), f"rollout/{self.name}/")
+            for recorded in await self.ledger.read_prefix(prefix)
+        ]
+
+    async def outcome(self) -> dict[str, object]:
+        """What the run did, by places that are the same in every run of the recipe: weights, tokens, scores."""
+        done: dict[str, object] = {}
+        for recorded in await self.events():
+            event = recorded.event
+            place = recorded.stream.replace(f"/{self.name}", "")
+            if isinstance(event, VersionCreated):
+                done["version 0"] = event.digests.exported
+            elif isinstance(event, StepCompleted):
+                done[f"version {event.version}"] = event.weights_digest
+            elif isinstance(event, RolloutEnded):
+                done[f"{place} tokens"] = event.content
+            elif isinstance(event, RolloutGraded):
+                done[f"{place} score"] = event.score
+        return done
+
+    def leftovers(self) -> list[str]:
+        """Processes of the run that are still there."""
+        return [command for pid, command in self.seen.items() if psutil.pid_exists(pid)]
+
+    def verify(self) -> "subprocess.CompletedProcess[str]":
+        """`stepwell audit verify`."""
+        return subprocess.run(
+            [sys.executable, "-m", "cli.main", "audit", "verify", self.name],
+            env={**os.environ, "STEPWELL_HOME": str(self.home)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def _look_at_processes(self) -> None:
+        assert self.process is not None
+        try:
+            children = psutil.Process(self.process.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return
+        for child in children:
+            if child.pid not in self.seen:
+                try:
+                    self.seen[child.pid] = " ".join(child.cmdline())
+                except psutil.NoSuchProcess:
+                    continue
+
+
+Start = Callable[..., TinyRun]
+"""(name, *settings) to a run that is under way."""
+
+
+@pytest.fixture
+def start_run(services: Addresses, services_home: Path, ledger: Ledger, tmp_path: Path) -> Iterator[Start]:
+    """Starts runs that end with the test, whatever becomes of it."""
+    runs: list[TinyRun] = []
+
+    def start(name: str, *settings: str) -> TinyRun:
+        runs.append(TinyRun(name, services_home, ledger, tmp_path, settings))
+        runs[-1].start()
+        return runs[-1]
+
+    yield start
+    for run in runs:
+        run.kill()
