@@ -21,6 +21,7 @@ from stepwell.policy.protocol import EngineError
 MODEL_NAME = "policy"
 
 _DEFAULT_CPU_CACHE_MIB = 512
+_CPU_STEP_TOKENS = 2048  # of prompts, in one step
 _SOCKET_PATH_BYTES = 107  # what Linux takes
 _LOG_TAIL_BYTES = 4000
 _CLOSE_S = 15.0
@@ -100,6 +101,9 @@ def _command(config: EngineConfig, folder: Path, socket: Path) -> list[str]:
     if config.device == "cpu":
         command += ["--enforce-eager"]  # compilation costs 20 to 50 s of start and gains little on a CPU
         cache_mib = cache_mib or _DEFAULT_CPU_CACHE_MIB  # unset, vLLM would ask for nearly all memory
+        # A prompt that is cut into chunks winds its seeded generator back, which a CPU's cannot: the engine dies.
+        command += ["--no-enable-chunked-prefill"]
+        command += ["--max-num-batched-tokens", str(max(config.max_context, _CPU_STEP_TOKENS))]
     if cache_mib is not None:
         command += ["--kv-cache-memory-bytes", f"{cache_mib}M"]
     return command
@@ -118,6 +122,8 @@ def _environment(config: EngineConfig, private: Path) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
     }
     if config.device == "cpu":
+        # vLLM's worker then runs inside its engine's process: half again as fast for small models.
+        environment["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
         # Eager or not, vLLM compiles a function of its sampler at the first request: 20 s for nothing on a CPU.
         environment["TORCHDYNAMO_DISABLE"] = "1"
         environment["VLLM_CACHE_ROOT"] = str(private / "cache")

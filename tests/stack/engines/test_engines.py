@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from stepwell.policy.protocol import EngineError, GenerateRequest, Generation, WrongVersion
 
+pytestmark = pytest.mark.timeout(600)  # vLLM takes 40 s to start, and several times that on a busy machine
 CLOSE = 1e-3  # nats, float32 against float32 of another order of summation
 
 
@@ -223,6 +224,13 @@ async def test_requests_that_were_cancelled_leave_no_trace(bench):
     request = ask(prompt(30), 6)
     generation = await asyncio.wait_for(bench.engine.generate(request), timeout=30)
     assert furthest(bench, 1, request, generation) < CLOSE
+
+
+async def test_long_contexts_that_come_at_once_are_all_generated(bench):
+    requests = [ask(prompt(300, i), 4, seed=i) for i in range(16)]
+    generations = await asyncio.gather(*(bench.engine.generate(request) for request in requests))
+    pairs = zip(requests, generations, strict=True)
+    assert max(furthest(bench, 1, request, generation) for request, generation in pairs) < CLOSE
 
 
 async def test_more_requests_than_rows_wait_their_turn(bench):
