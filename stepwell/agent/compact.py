@@ -1,6 +1,7 @@
 """The compact tool set: short actions for a small policy, over trees of a few Python modules.
 
     view            the modules, each line under a number that runs on from module to module
+    view NAME       the function or class of this name alone, numbered the same
     view PATH       one file as it is
     sub L7 < <=     in line 7, replaces the token `<` by `<=`; a fourth word picks among several (from 1);
                     texts with spaces are written `sub L7 a - b => b - a`
@@ -20,7 +21,8 @@ from stepwell.tasks.task import Task
 
 COMPACT_MANUAL = """\
 Repair the repository. Answer each turn with one action:
-view | view PATH | sub L<line> <old token> <new token> [which] | sub L<line> <old> => <new> | test | done"""
+view | view FUNCTION | view PATH | sub L<line> <old token> <new token> [which] | sub L<line> <old> => <new>
+| test | done"""
 """System prompt for a policy that was not trained on these tools."""
 
 TEST_TIMEOUT_S = 10.0
@@ -119,7 +121,7 @@ class CompactTools:
         if text in ("test", "done"):
             return Action(text, {})
         if match := _VIEW.fullmatch(text):
-            return Action("view", {"path": match[1]} if match[1] else {})
+            return Action("view", {"what": match[1]} if match[1] else {})
         if match := _SUB_SPACED.fullmatch(text):
             return Action("sub", {"line": match[1], "old": match[2], "new": match[3]})
         if match := _SUB.fullmatch(text):
@@ -130,10 +132,13 @@ class CompactTools:
     async def run(self, action: Action, sandbox: Sandbox, task: Task) -> Observation:
         """Carries the action out; only the sandbox's own failure raises (`SandboxError`)."""
         match action.tool:
-            case "view" if "path" in action.arguments:
-                return Observation(await _view_file(action.arguments["path"], sandbox, task))
+            case "view" if action.arguments.get("what") in task.files:
+                return Observation(await _view_file(action.arguments["what"], sandbox))
             case "view":
-                return Observation(_listing(await _read_modules(sandbox, task)))
+                lines = numbered(await _read_modules(sandbox, task))
+                what = action.arguments.get("what")
+                shown = lines if what is None else _definition(lines, what)
+                return Observation(_listing(shown) if shown else f"error: no {what or 'modules'}")
             case "sub":
                 return Observation(await _substitute(action.arguments, sandbox, task))
             case "test":
@@ -155,11 +160,24 @@ async def _read_modules(sandbox: Sandbox, task: Task) -> dict[str, str]:
     return files
 
 
-def _listing(files: dict[str, str]) -> str:
-    """Modules with their numbered lines; blank lines keep their number and are left out."""
+def _definition(lines: list[NumberedLine], name: str) -> list[NumberedLine]:
+    """The lines of every top-level function or class of a name: from its head to the next line at the margin."""
+    head = re.compile(rf"(?:async def|def|class) {re.escape(name)}\b")
+    shown: list[NumberedLine] = []
+    inside = ""
+    for line in lines:
+        if line.text[:1].strip() or line.path != inside:
+            inside = line.path if head.match(line.text) else ""
+        if inside:
+            shown.append(line)
+    return shown
+
+
+def _listing(lines: list[NumberedLine]) -> str:
+    """Numbered lines under the paths of their modules; blank lines keep their number and are left out."""
     parts: list[str] = []
     path = ""
-    for line in numbered(files):
+    for line in lines:
         if line.path != path:
             path = line.path
             parts.append(f"# {path}")
@@ -168,13 +186,11 @@ def _listing(files: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-async def _view_file(path: str, sandbox: Sandbox, task: Task) -> str:
-    if path not in task.files:
-        return f"error: no file {path}"
+async def _view_file(path: str, sandbox: Sandbox) -> str:
     try:
         return (await sandbox.read_file(path)).decode("utf-8", errors="replace")
     except FileNotFoundError:
-        return f"error: no file {path}"
+        return f"error: no {path}"
 
 
 async def _substitute(arguments: dict[str, str], sandbox: Sandbox, task: Task) -> str:

@@ -53,7 +53,21 @@ def test_view_numbers_lines_on_from_module_to_module_and_leaves_blank_ones_out()
 def test_view_of_a_path_shows_the_file_as_it_is():
     task = two_module_task()
     assert told(TrustedSandbox(task), task, "view README.md") == "# Two\n"
-    assert told(TrustedSandbox(task), task, "view ../secret") == "error: no file ../secret"
+    assert told(TrustedSandbox(task), task, "view ../secret") == "error: no ../secret"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("same", "# sums.py\n L7 def same(a):\n L8     return a + a"),
+        ("greet", '# pkg/words.py\n L1 def greet(name):\n L2     return "a" + name'),
+        ("gree", "error: no gree"),
+        ("a", "error: no a"),
+    ],
+)
+def test_view_of_a_name_shows_that_definition_alone(name: str, shown: str):
+    task = two_module_task()
+    assert told(TrustedSandbox(task), task, f"view {name}") == shown
 
 
 @pytest.mark.parametrize(

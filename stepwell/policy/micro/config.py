@@ -53,8 +53,6 @@ class WarmUpConfig(BaseModel):
     """How good the demonstrations are."""
     steps: int = Field(default=1400, ge=1)
     """Optimiser steps."""
-    easy_steps: int = Field(default=400, ge=0)
-    """How many of them, the first ones, use the easiest third of the tasks only."""
     demonstrations: int = Field(default=16, ge=1)
     """Demonstrations in a step."""
     muon_learning_rate: float = Field(default=0.02, gt=0)

@@ -7,7 +7,7 @@ from random import Random
 from stepwell.agent.compact import CompactTools
 from stepwell.agent.protocol import Renderer
 from stepwell.policy.micro.config import ExpertConfig
-from stepwell.policy.micro.repair import Substitution, repair_of
+from stepwell.policy.micro.repair import Substitution, defect_name, repair_of
 from stepwell.policy.micro.trusted_sandbox import TrustedSandbox, completed
 from stepwell.tasks.task import Task
 
@@ -75,7 +75,7 @@ class Demonstrator:
 
         right = repair_of(task)
         tried = self._attempt(right, random)
-        act("view")
+        act(f"view {defect_name(task)}")
         if random.random() < self._config.slips:
             act(replace(right, line=right.line + random.choice((-1, 1))).action, learn=False)
         act(tried.action)

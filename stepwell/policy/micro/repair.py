@@ -1,5 +1,6 @@
 """The one substitution that repairs a forged task, read off its reference solution."""
 
+import re
 from dataclasses import dataclass
 
 from stepwell.agent.compact import find_token, lexemes, modules, numbered
@@ -45,6 +46,18 @@ def repair_of(task: Task) -> Substitution:
     spans = find_token(line.text, "".join(old))
     earlier = sum(was[at : at + len(old)] == old for at in range(start))
     return Substitution(line.number, "".join(old), "".join(new), earlier + 1 if len(spans) > 1 else None)
+
+
+def defect_name(task: Task) -> str:
+    """The function that a forged task's issue is about.
+
+    Raises:
+        ValueError: the issue shows no call.
+    """
+    match = re.search(r"([A-Za-z_]\w*)\(", task.issue)
+    if match is None:
+        raise ValueError(f"{task.id}: the issue shows no call of a function: {task.issue!r}")
+    return match[1]
 
 
 def _common_prefix(one: list[str], other: list[str]) -> int:

@@ -33,7 +33,7 @@ _SPANS = (
 _LINE_NUMBERS = 40
 _MESSAGES = (
     *("view", "test", "done", "passed", "failed: AssertionError: f(2) is not 3", "error: no such action"),
-    *("error: no line L9", "error: no - in L9", "error: 2 times - in L9", "failed: TypeError: "),
+    *("error: no line L9", "error: no a", "error: no - in L9", "error: 2 times - in L9", "failed: TypeError: "),
 )
 
 

@@ -7,7 +7,6 @@ process and no worker threads of its own: demonstrations are made between the st
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
 from random import Random
 
@@ -64,7 +63,7 @@ def warm_up(
     folder: Path,
     progress: Callable[[WarmUpStep], None] = lambda _: None,
 ) -> None:
-    """Trains the micro policy on demonstrations of `tasks`, given from easy to hard, and writes it to `folder`.
+    """Trains the micro policy on demonstrations of `tasks` and writes it to `folder`.
 
     Raises:
         ValueError: a task is not of the training split.
@@ -127,12 +126,11 @@ def _train_step(
 
 
 def _batches(seed: int, config: WarmUpConfig, tasks: Sequence[Task], tokenizer: Tokenizer) -> Iterator[_Batch]:
-    """Endless batches, first of the easiest third; every task once before any twice, each time in another order."""
+    """Endless batches: every task once before any twice, each time in another order."""
     random = Random(seed)
     renderer = ChatRenderer(tokenizer, MICRO)
     demonstrator = Demonstrator(renderer, lambda text: tokenizer.encode(text).ids, config.expert)
-    easy = _shuffled(tasks[: -(-len(tasks) // 3)], random)
-    stream = chain(islice(easy, config.easy_steps * config.demonstrations), _shuffled(tasks, random))
+    stream = _shuffled(tasks, random)
     while True:
         window: list[Demonstration] = []
         while len(window) < config.demonstrations * _WINDOW:

@@ -18,8 +18,8 @@ PROTECTED = (
     *("pyproject.toml", "setup.cfg", "tox.ini", "sitecustomize.py", "usercustomize.py"),
 )
 
-_LAYOUTS: tuple[tuple[int, ...], ...] = ((1,), (2,), (1,), (1, 1), (1,), (2,), (2, 1), (1, 1), (1, 1, 1))
-"""Functions in each module, drawn evenly: of nine tasks three have one function, four two, two three."""
+_LAYOUTS = ((1,), (1,), (1,), (1,), (2,), (2,), (1, 1), (1, 1), (2, 1), (1, 1, 1))
+"""Functions in each module, drawn evenly: four tasks in ten have one function, four two, two three."""
 _ISSUES = (
     "{call} gives {got}, expected {want}.",
     "{call} should be {want} but is {got}.",
