@@ -1,7 +1,5 @@
 """Schedules: which prompts, which version, which learning rate, for a step counted from 0."""
 
-import math
-
 from stepwell.rl.config import OptimiserConfig
 
 
@@ -29,18 +27,3 @@ def learning_rate(config: OptimiserConfig, step: int) -> float:
     assert config.final_fraction is not None
     progress = min(1.0, (step - config.warmup_steps) / config.decay_steps)
     return config.learning_rate * (1.0 - progress * (1.0 - config.final_fraction))
-
-
-def mlperf_learning_rate(batch_size: int) -> float:
-    """Learning rate that MLPerf Training v6.1 fixes for a global batch of `batch_size` rollouts."""
-    return 1e-6 * math.sqrt(batch_size / 256)
-
-
-def mlperf_max_grad_norm(batch_size: int) -> float:
-    """Gradient clip that MLPerf Training v6.1 fixes for a global batch of `batch_size` rollouts."""
-    return 0.125 * math.sqrt(256 / batch_size)
-
-
-def mlperf_first_evaluated_step(batch_size: int) -> int:
-    """Steps before the first evaluation; from there on every step is evaluated."""
-    return math.ceil(2.5 + 3840 / batch_size)

@@ -2,6 +2,7 @@
 
 import math
 import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,13 @@ def make_folder(folder: Path, config: PreTrainedConfig = QWEN3) -> Path:
 
 
 def make_trainer(
-    folder: Path, grpo: GrpoConfig = OPEN, dtype: ComputeDtype = "float32", optimiser: OptimiserConfig = OPTIMISER
+    folder: Path,
+    grpo: GrpoConfig = OPEN,
+    dtype: ComputeDtype = "float32",
+    optimiser: OptimiserConfig = OPTIMISER,
+    threads: int = 1,
 ) -> TorchTrainer:
-    return TorchTrainer.from_folder(folder, optimiser, grpo, threads=1, compute_dtype=dtype)
+    return TorchTrainer.from_folder(folder, optimiser, grpo, threads=threads, compute_dtype=dtype)
 
 
 def make_samples(count: int, seed: int = 0) -> list[TrainSample]:
@@ -197,6 +202,15 @@ def test_same_steps_give_the_same_digests(folder: Path, dtype: ComputeDtype) -> 
             trainer.step(make_batch(make_samples(12, seed=version), REWARDS, version=version))
         ends.append((trainer.digests(), trainer.version, trainer.probe((1, 2, 3))))
     assert ends[0] == ends[1]
+
+
+def test_step_in_another_thread_has_the_same_digests(folder: Path) -> None:
+    here, there = make_trainer(folder, threads=2), make_trainer(folder, threads=2)
+    batch = make_batch(make_samples(12), REWARDS)
+    here.step(batch)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        pool.submit(there.step, batch).result()
+    assert here.digests() == there.digests()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
