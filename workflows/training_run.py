@@ -104,7 +104,7 @@ class TrainingRun:
             state.finish(RunEnd.MAX_STEPS, "")
 
     async def _train(self, fold: RunFold, last: int) -> None:
-        """Trains what was admitted, in order, until no more will be; however the run ends, what was admitted is trained."""
+        """Trains what was admitted, in order, until no more will be: however the run ends, no batch is left over."""
         state = self._state
         for step in range(fold.completed, last):
             state.training = step

@@ -1,0 +1,1 @@
+"""Histories of real workflows, which today's workflows must still replay."""
