@@ -1,0 +1,68 @@
+"""Recipes: what is refused, and how it is said."""
+
+from pathlib import Path
+
+import pytest
+
+from stepwell.recipe.loading import RecipeError, load_recipe
+from stepwell.recipe.recipe import Recipe
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+MICRO = RECIPES / "micro.toml"
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+def test_shipped_recipe_resolves_and_resolves_again_to_itself(path: Path) -> None:
+    recipe = load_recipe(path)
+    assert Recipe.model_validate(recipe.model_dump(mode="json")) == recipe
+    assert recipe.name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("run.max_step=2", ["run.max_step: unknown key", "did you mean 'max_steps'?"]),
+        ("run.max_steps=0", ["run.max_steps = 0", "greater than or equal to 1"]),
+        ("run.max_steps=many", ["run.max_steps = 'many'", "integer"]),
+        ("nonsense=1", ["nonsense: unknown key", "allowed:"]),
+        ("policy.kind=gpt", ["policy", "'gpt'", "'micro'"]),
+        ("agent.tools=codeact", ["agent.tools", "codeact", "micro policy"]),
+        ("agent.max_context_tokens=4096", ["agent.max_context_tokens", "engine.max_context"]),
+        ("engine.kv_cache_mib=64", ["kv_cache_mib", "would do nothing"]),
+        ("rl.importance=seq_mask_tis", ["importance", "correct twice"]),
+        ("run.max_steps", ["wanted section.key=value"]),
+        ("run.seed.deeper=1", ["seed is a value, not a section"]),
+    ],
+)
+def test_bad_setting_names_key_value_and_what_is_allowed(setting: str, said: list[str]) -> None:
+    with pytest.raises(RecipeError) as refused:
+        load_recipe(MICRO, [setting])
+    for part in said:
+        assert part in str(refused.value)
+
+
+def test_several_errors_are_told_at_once() -> None:
+    with pytest.raises(RecipeError, match=r"2 error\(s\)"):
+        load_recipe(MICRO, ["run.max_steps=0", "agent.max_turns=0"])
+
+
+def test_missing_recipe_names_those_that_are_there() -> None:
+    with pytest.raises(RecipeError, match=r"micro\.toml"):
+        load_recipe(RECIPES / "mikro.toml")
+
+
+def test_broken_toml_says_where(tmp_path: Path) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text("[run\n")
+    with pytest.raises(RecipeError, match="line 1"):
+        load_recipe(path)
+
+
+def test_settings_change_the_digest_and_only_they_do() -> None:
+    assert load_recipe(MICRO).digest == load_recipe(MICRO, ["run.seed=0"]).digest
+    assert load_recipe(MICRO).digest != load_recipe(MICRO, ["run.seed=1"]).digest
+
+
+def test_plan_validates_the_versions_that_the_recipe_names() -> None:
+    schedule = load_recipe(MICRO, ["validation.every=4", "validation.first=6"]).plan().validation
+    assert [version for version in range(17) if schedule.due(version)] == [0, 8, 12, 16]
