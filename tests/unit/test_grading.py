@@ -70,7 +70,7 @@ def test_each_asserted_equality_gets_a_canary_opposite_the_call() -> None:
     made = with_canaries({"t.py": source}, ["t.py::test_a"], seed=5)
     functions = {node.name: ast.unparse(node) for node in ast.parse(made.files["t.py"]).body if hasattr(node, "name")}
     copies = [functions[test.split("::")[1]] for test in made.canaries]
-    assert functions["test_a"] == source.strip().replace("3 == f(2)", "3 == f(2)")
+    assert made.files["t.py"].startswith(source)
     assert len(copies) == 3 + 4  # Three fixed; one, one, and both sides of the last.
     assert sum("assert f(1) == w" in text for text in copies) == 1
     assert sum("(3) == f(2)" in text for text in copies) == 1
@@ -79,9 +79,10 @@ def test_each_asserted_equality_gets_a_canary_opposite_the_call() -> None:
 def test_canaries_follow_classes_and_parameters() -> None:
     source = "class TestA:\n    def test_b(self):\n        self.assertEqual(f(), 1)\n"
     made = with_canaries({"t.py": source}, ["t.py::TestA::test_b[x-1]"], seed=0)
-    canary = made.canaries[-1]
+    canary = list(made.canaries)[-1]
     assert canary.startswith("t.py::TestA::test_")
     assert canary.endswith("[x-1]")
+    assert made.canaries[canary] == "t.py::TestA::test_b[x-1]"
 
 
 def test_canaries_are_a_function_of_the_seed() -> None:

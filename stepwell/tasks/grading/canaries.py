@@ -12,8 +12,8 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-CANARIES_LIMIT = 64
-"""Most canaries of one file."""
+CANARIES_LIMIT = 128
+"""Most canaries of one file; the first assertion of every test comes before the second of any."""
 _EQUALITY_METHODS = frozenset(
     {"assertEqual", "assertListEqual", "assertTupleEqual", "assertDictEqual", "assertSetEqual"}
 )
@@ -47,8 +47,8 @@ class TestFiles:
     __test__ = False  # Its name looks like a test class to pytest.
 
     files: dict[str, str]
-    canaries: tuple[str, ...]
-    """Ids of the tests that must fail."""
+    canaries: dict[str, str]
+    """Id of each test that must fail, to the expected test that it was made from; empty for those of no test."""
 
 
 def with_canaries(hidden: Mapping[str, str], expected: Iterable[str], seed: int) -> TestFiles:
@@ -70,18 +70,17 @@ def with_canaries(hidden: Mapping[str, str], expected: Iterable[str], seed: int)
             raise BrokenTests(f"the expected test {test!r} is in none of the hidden files {sorted(hidden)}")
         by_file.setdefault(path, []).append(test)
     files = dict(hidden)
-    canaries: list[str] = []
+    canaries: dict[str, str] = {}
     for path, tests in by_file.items():
         try:
             module = ast.parse(hidden[path])
         except (SyntaxError, ValueError) as error:
             raise BrokenTests(f"the hidden file {path!r} does not parse: {error}") from error
         made = _FileCanaries(hidden[path], module, path, seed)
-        for test in tests:
-            made.add(test)
+        made.add(tests)
         files[path] = made.source()
-        canaries += made.ids
-    return TestFiles(files, tuple(canaries))
+        canaries |= made.canaries
+    return TestFiles(files, canaries)
 
 
 def functions_of(source: str) -> set[str]:
@@ -103,39 +102,39 @@ class _FileCanaries:
         self._count = 0
         self._wrong = f"w{self._random('wrong')}"
         self._parts = [source, _WRONG.format(name=self._wrong)]
-        self.ids: list[str] = []
+        self.canaries: dict[str, str] = {}
         for claim in _FIXED_CLAIMS:
             name = self._name()
             self._parts.append(_FIXED.format(name=name, claim=claim))
-            self.ids.append(f"{path}::{name}")
+            self.canaries[f"{path}::{name}"] = ""
 
-    def add(self, test: str) -> None:
-        """Adds the canaries of one expected test; none if its function is not in the file itself."""
-        names, _, parameters = test.partition("[")
-        owner: ast.Module | ast.ClassDef = self._module
-        *classes, function = names.split("::")[1:]
-        for name in classes:
-            found = [node for node in owner.body if isinstance(node, ast.ClassDef) and node.name == name]
-            if not found:
-                return
-            owner = found[-1]
-        found_functions = [node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == function]
-        if not found_functions:
-            return
-        original = found_functions[-1]
-        for position in range(len(_sides(original))):
-            if len(self.ids) >= CANARIES_LIMIT:
-                return
-            canary = copy.deepcopy(original)
+    def add(self, tests: Iterable[str]) -> None:
+        """Adds the canaries of expected tests; none for one whose function is not in the file itself."""
+        found = {test: original for test in tests if (original := self._function(test)) is not None}
+        places = [(position, test) for test, original in found.items() for position in range(len(_sides(original)))]
+        for position, test in sorted(places, key=lambda place: place[0])[:CANARIES_LIMIT]:
+            canary = copy.deepcopy(found[test])
             canary.name = self._name()
             side = _sides(canary)[position]
-            call = ast.Call(ast.Name(self._wrong, ast.Load()), [side.expression], [])
-            side.replace(call)
+            side.replace(ast.Call(ast.Name(self._wrong, ast.Load()), [side.expression], []))
             self._parts.append(ast.unparse(ast.fix_missing_locations(canary)))
+            names, bracket, parameters = test.partition("[")
+            classes = names.split("::")[1:-1]
             if classes:
                 self._parts.append(f"{'.'.join(classes)}.{canary.name} = {canary.name}\ndel {canary.name}")
-            suffix = f"[{parameters}" if parameters else ""
-            self.ids.append("::".join([self._path, *classes, canary.name]) + suffix)
+            self.canaries["::".join([self._path, *classes, canary.name]) + bracket + parameters] = test
+
+    def _function(self, test: str) -> ast.FunctionDef | None:
+        """The function of a test id, through its classes."""
+        owner: ast.Module | ast.ClassDef = self._module
+        *classes, function = test.partition("[")[0].split("::")[1:]
+        for name in classes:
+            inner = [node for node in owner.body if isinstance(node, ast.ClassDef) and node.name == name]
+            if not inner:
+                return None
+            owner = inner[-1]
+        found = [node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name == function]
+        return found[-1] if found else None
 
     def source(self) -> str:
         """The file as it was, so that its lines keep their numbers, and the canaries after it."""

@@ -46,7 +46,7 @@ async def grade(
     return _judge(task, tests.canaries, run)
 
 
-def _judge(task: Task, canaries: tuple[str, ...], run: TestRun) -> Score:
+def _judge(task: Task, canaries: Mapping[str, str], run: TestRun) -> Score:
     """The score of a run, with the first reason that makes it 0."""
     outcomes: dict[str, Outcome] = {}
     for test in task.expected:

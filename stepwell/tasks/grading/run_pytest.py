@@ -5,8 +5,14 @@ text; pytest is imported, with no plugin of anybody else's, before the work tree
 last on it, so that no file there takes the place of a module of the interpreter or of pytest.
 """
 
+from __future__ import annotations
+
 import os
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
 
 
 def main() -> None:
@@ -26,23 +32,32 @@ def main() -> None:
     numbers = {test: number for number, test in enumerate(tests)}
     outcomes: dict[str, str] = {}
 
-    def describe(report: pytest.TestReport) -> str:
-        """Line of the test, and the exception."""
-        crash = getattr(report.longrepr, "reprcrash", None)
-        entries = getattr(getattr(report.longrepr, "reprtraceback", None), "reprentries", [])
-        place = getattr(entries[0], "reprfileloc", None) if entries else None
-        if crash is None or place is None:
-            return f"{report.when} {report.outcome}"
-        return f"{report.nodeid.partition('::')[0]}:{place.lineno}: {crash.message}"
+    def describe(item: pytest.Item, error: BaseException) -> str:
+        """Line of the test, and the exception. Pytest's own form parses the file again for every failure."""
+        path = item.nodeid.partition("::")[0]
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename != "/work/" + path:
+            trace = trace.tb_next
+        place = f"{path}:{trace.tb_lineno}" if trace else path
+        return " ".join(f"{place}: {type(error).__name__}: {error}".split())[:300]
 
     class Reporter:
         """Keeps the worst phase of every test."""
 
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             if report.failed or (report.skipped and report.nodeid not in outcomes):
-                outcomes[report.nodeid] = "failed\t" + " ".join(describe(report).split())[:300]
+                outcomes[report.nodeid] = f"failed\t{report.longrepr or report.outcome}"
             elif report.when == "call" and report.passed:
                 outcomes.setdefault(report.nodeid, "passed\t")
+
+        def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
+            outcome: Literal["passed", "failed", "skipped"] = "passed"
+            detail = None
+            if call.excinfo is not None:
+                outcome = "skipped" if isinstance(call.excinfo.value, pytest.skip.Exception) else "failed"
+                detail = describe(item, call.excinfo.value)
+            assert call.when != "collect"
+            return pytest.TestReport(item.nodeid, item.location, {}, outcome, detail, call.when)
 
         def pytest_collectreport(self, report: pytest.CollectReport) -> None:
             if report.failed:
@@ -52,7 +67,7 @@ def main() -> None:
                         outcomes[test] = "failed\t" + detail
 
     write(out, f"{nonce}\tstart\n".encode())
-    options = ["--rootdir=/work", "-c", "/dev/null", "--import-mode=importlib", "--assert=plain", "--tb=short"]
+    options = ["--rootdir=/work", "-c", "/dev/null", "--import-mode=importlib", "--assert=plain"]
     options += ["--capture=no", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-p", "no:junitxml"]
     options += ["-p", "no:pastebin", "-p", "no:faulthandler", "-p", "no:unraisableexception", "-p", "no:logging"]
     # Whole files, since an id that cannot be collected would end the session before any test.
