@@ -14,12 +14,12 @@ class MicroModelConfig(BaseModel):
     """Width of the residual stream."""
     layers: int = Field(default=4, ge=1)
     """Decoder layers."""
-    heads: int = Field(default=2, ge=1)
+    heads: int = Field(default=4, ge=1)
     """Query heads."""
-    kv_heads: int = Field(default=1, ge=1)
+    kv_heads: int = Field(default=2, ge=1)
     """Key and value heads; divides `heads`."""
-    head_dim: int = Field(default=64, ge=32)
-    """Width of a head; 64 is served by every attention kernel of vLLM."""
+    head_dim: int = Field(default=32, ge=32)
+    """Width of a head; 32 is the least that the attention kernels of vLLM serve."""
     feed_forward: int = Field(default=192, ge=16)
     """Width of the gated feed-forward layer."""
     context: int = Field(default=512, ge=128)
@@ -27,15 +27,15 @@ class MicroModelConfig(BaseModel):
 
 
 class ExpertConfig(BaseModel):
-    """How good the demonstrations are. The expert is unsure of operators: there its usual mistake is more frequent than
-    the right repair, so that what a cautious policy does is wrong, and what it explores is often right."""
+    """How good the demonstrations are. The expert is unsure of operators and their like: there its usual mistake is
+    more frequent than the right repair, so that a cautious policy is wrong, and one that explores is often right."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     sure: float = Field(default=0.97, ge=0, le=1)
     """Chance of the right repair where the expert is sure."""
-    unsure: float = Field(default=0.35, ge=0, le=1)
-    """Chance of the right repair of an operator."""
+    unsure: float = Field(default=0.33, ge=0, le=1)
+    """Chance of the right repair where it is unsure."""
     tests: float = Field(default=0.1, ge=0, le=1)
     """Share of demonstrations that run the visible tests after the repair, and repair again what still fails."""
     slips: float = Field(default=0.05, ge=0, le=1)
@@ -51,7 +51,7 @@ class WarmUpConfig(BaseModel):
     """Shape of the policy."""
     expert: ExpertConfig = ExpertConfig()
     """How good the demonstrations are."""
-    steps: int = Field(default=1400, ge=1)
+    steps: int = Field(default=1200, ge=1)
     """Optimiser steps."""
     demonstrations: int = Field(default=16, ge=1)
     """Demonstrations in a step."""

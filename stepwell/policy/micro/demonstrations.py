@@ -11,26 +11,15 @@ from stepwell.policy.micro.repair import Substitution, defect_name, repair_of
 from stepwell.policy.micro.trusted_sandbox import TrustedSandbox, completed
 from stepwell.tasks.task import Task
 
-MISTAKES = {
-    "+": "-",
-    "-": "+",
-    "*": "+",
-    "//": "%",
-    "%": "//",
-    "**": "*",
-    "+=": "-=",
-    "-=": "+=",
-    "*=": "+=",
-    "==": "!=",
-    "!=": "==",
-    ">": ">=",
-    ">=": ">",
-    "<": "<=",
-    "<=": "<",
-    "and": "or",
-    "or": "and",
-}
-"""The operators that the expert is unsure of: the right one, and the one it usually takes instead."""
+MISTAKES = dict(
+    pair.split()
+    for pair in (
+        *("+ -", "- +", "* +", "// %", "% //", "** *", "+= -=", "-= +=", "*= +="),
+        *("== !=", "!= ==", "> >=", ">= >", "< <=", "<= <", "and or", "or and"),
+        *("max min", "min max", "sum max", "all any", "any all", "True False", "False True"),
+    )
+)
+"""The operators and words that the expert is unsure of: the right one, and the one it usually takes instead."""
 
 
 @dataclass(frozen=True)
