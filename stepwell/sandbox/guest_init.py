@@ -421,11 +421,12 @@ def list_tree(limits: Limits) -> list[bytes]:
 
 def become_opaque() -> None:
     """Keeps commands, which have the same user id, from tracing this process or opening its memory."""
-    import ctypes
+    import _ctypes  # What `ctypes` stands on, without its 4 ms of import.
 
     pr_set_dumpable = 4
-    if ctypes.CDLL(None, use_errno=True).prctl(pr_set_dumpable, 0, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
+    prctl = _ctypes.dlsym(_ctypes.dlopen("libc.so.6", 0), "prctl")
+    if _ctypes.call_function(prctl, (pr_set_dumpable, 0, 0, 0, 0)) != 0:
+        raise OSError("prctl(PR_SET_DUMPABLE) failed")
 
 
 def set_limits(limits: Limits) -> None:

@@ -23,23 +23,29 @@ def write_tree(folder: Path, files: Mapping[str, bytes]) -> None:
         ValueError: a path leads out of the tree, or a file is also a folder.
         OSError: the disk failed.
     """
-    folder.mkdir()
-    folders = {folder}
+    root = str(folder)
+    os.mkdir(root, 0o755)
+    folders = {root}
     for path, content in files.items():
-        target = folder / check_relative_path(path)
-        missing = [parent for parent in target.parents if parent.is_relative_to(folder) and parent not in folders]
+        parts = check_relative_path(path).parts
+        parent = root
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
+            for part in parts[:-1]:
+                parent = f"{parent}/{part}"
+                if parent not in folders:
+                    os.mkdir(parent, 0o755)
+                    folders.add(parent)
+            target = f"{parent}/{parts[-1]}"
             descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
         except (FileExistsError, NotADirectoryError) as error:
             raise ValueError(f"{path!r} is both a file and a folder of the tree") from error
-        folders.update(missing)
         with open(descriptor, "wb") as file:
             file.write(content)
-        target.chmod(0o644)
-        os.utime(target, (EPOCH_S, EPOCH_S))
+            file.flush()
+            os.fchmod(descriptor, 0o644)  # Whatever this process's mask is.
+            os.utime(descriptor, (EPOCH_S, EPOCH_S))
     for inner in sorted(folders, reverse=True):
-        inner.chmod(0o755)
+        os.chmod(inner, 0o755)
         os.utime(inner, (EPOCH_S, EPOCH_S))
 
 

@@ -7,9 +7,10 @@ a whole; who reads the runner's memory and answers test by test is not caught.
 
 import random
 from collections.abc import Mapping
+from functools import lru_cache
 
 from stepwell.sandbox.protocol import ExecEnd, SandboxError, SandboxFactory
-from stepwell.tasks.grading.canaries import BrokenTests, functions_of, with_canaries
+from stepwell.tasks.grading.canaries import BrokenTests, TestFiles, functions_of, with_canaries
 from stepwell.tasks.grading.graded_tree import graded_tree
 from stepwell.tasks.grading.run_tests import TestRun, run_tests
 from stepwell.tasks.grading.verdict import Failure, Outcome, Score
@@ -32,7 +33,7 @@ async def grade(
         made, died, or did not start the runner; `Failure("data")` if the task's tests are broken.
     """
     try:
-        tests = with_canaries(task.hidden, task.expected, seed)
+        tests = _tests_of(tuple(task.hidden.items()), task.expected, seed)
         _check_expected(task)
     except BrokenTests as error:
         return Failure(kind="data", cause=str(error))
@@ -44,6 +45,12 @@ async def grade(
     except SandboxError as error:
         return Failure(kind="infra", cause=str(error))
     return _judge(task, tests.canaries, run)
+
+
+@lru_cache(maxsize=256)
+def _tests_of(hidden: tuple[tuple[str, str], ...], expected: tuple[str, ...], seed: int) -> TestFiles:
+    """Canaries of a task: all rollouts of a group share them if they are graded by one seed."""
+    return with_canaries(dict(hidden), expected, seed)
 
 
 def _judge(task: Task, canaries: Mapping[str, str], run: TestRun) -> Score:
