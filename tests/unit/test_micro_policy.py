@@ -23,7 +23,7 @@ from stepwell.policy.micro.warm_up import WarmUpStep, warm_up
 from stepwell.tasks.forge import ForgeCounts, TaskSet, forge, forged_task
 
 TINY = WarmUpConfig(
-    model=MicroModelConfig(vocabulary=400, hidden=32, layers=2, heads=1, head_dim=32, feed_forward=32),
+    model=MicroModelConfig(vocabulary=400, hidden=32, layers=2, heads=1, kv_heads=1, head_dim=32, feed_forward=32),
     steps=3,
     demonstrations=4,
 )
@@ -179,6 +179,11 @@ def test_hugging_face_loads_the_folder_and_renders_the_same_prompt(task_set: Tas
     ours = [*renderer.prompt_ids("", issue), *wrapped.encode(action), renderer.stop_token_ids[0]]
     ours += renderer.observation_ids(observation)
     assert wrapped.apply_chat_template(messages, add_generation_prompt=True)["input_ids"] == ours
+
+
+def test_key_heads_that_do_not_divide_the_heads_are_refused():
+    with pytest.raises(ValueError, match="kv_heads is 3, which does not divide heads, 4"):
+        MicroModelConfig(heads=4, kv_heads=3)
 
 
 def test_fresh_tasks_have_one_substitution_as_their_repair():

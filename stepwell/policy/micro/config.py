@@ -1,6 +1,8 @@
 """Settings of the micro policy: its tokenizer and model, and the supervised warm-up that makes version 0."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 
 class MicroModelConfig(BaseModel):
@@ -25,6 +27,12 @@ class MicroModelConfig(BaseModel):
     context: int = Field(default=512, ge=128)
     """Most tokens of an episode."""
 
+    @model_validator(mode="after")
+    def _heads_share_evenly(self) -> Self:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"kv_heads is {self.kv_heads}, which does not divide heads, {self.heads}")
+        return self
+
 
 class ExpertConfig(BaseModel):
     """How good the demonstrations are. The expert is unsure of operators and their like: there its usual mistake is
@@ -34,7 +42,7 @@ class ExpertConfig(BaseModel):
 
     sure: float = Field(default=0.97, ge=0, le=1)
     """Chance of the right repair where the expert is sure."""
-    unsure: float = Field(default=0.33, ge=0, le=1)
+    unsure: float = Field(default=0.28, ge=0, le=1)
     """Chance of the right repair where it is unsure."""
     tests: float = Field(default=0.1, ge=0, le=1)
     """Share of demonstrations that run the visible tests after the repair, and repair again what still fails."""

@@ -13,8 +13,6 @@ NOUNS = (
     *("user", "item", "node", "data", "row", "cost", "page", "file", "task", "size"),
     *("rate", "key", "box", "log", "tag", "bin", "day", "job", "age", "map"),
 )
-HELDOUT_NOUNS = ("ship", "wind", "farm", "road", "lamp", "crop")
-"""Used by the split `heldout_family` alone."""
 MODULES = ("core", "rules", "shapes", "stats", "parts", "steps", "tools", "model")
 ARGUMENTS = {
     "i": ("a", "b", "c", "x", "y", "z", "m", "n"),
@@ -27,9 +25,9 @@ ACCUMULATORS = ("out", "total", "acc")
 
 _SHARES: dict[Split, range] = {
     "train": range(7),
-    "validation": range(7, 13),
-    "confirm": range(13, 19),
-    "heldout_family": range(19),
+    "validation": range(7, 11),
+    "confirm": range(11, 15),
+    "heldout_family": range(15, 19),
 }
 
 
@@ -39,16 +37,15 @@ def share_of(text: str) -> int:
 
 
 def belongs(text: str, split: Split) -> bool:
-    """Whether a text falls in the share of a split; the shares of train, validation and confirm are disjoint."""
+    """Whether a text falls in the share of a split; the shares are disjoint."""
     return share_of(text) in _SHARES[split]
 
 
 def function_names(split: Split, count: int, random: Random) -> list[str]:
     """Distinct function names that no other split uses."""
-    nouns = HELDOUT_NOUNS if split == "heldout_family" else NOUNS
     names: list[str] = []
     while len(names) < count:
-        name = f"{random.choice(VERBS)}_{random.choice(nouns)}"
+        name = f"{random.choice(VERBS)}_{random.choice(NOUNS)}"
         if name not in names and belongs(name, split):
             names.append(name)
     return names

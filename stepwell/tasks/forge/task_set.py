@@ -23,7 +23,7 @@ class ForgeCounts(BaseModel):
     confirm: int = Field(default=256, ge=0)
     """More held-out tasks of the training families, looked at once."""
     heldout_family: int = Field(default=256, ge=0)
-    """Tasks of families, and with function names, that training has not."""
+    """Tasks of families that training has not."""
 
 
 @dataclass(frozen=True)
