@@ -22,6 +22,6 @@ async def beating() -> AsyncGenerator[None]:
 
 
 async def _beat(every_s: float) -> None:
-    while True:
-        activity.heartbeat()
+    while True:  # most activities are over before the first beat is due
         await asyncio.sleep(every_s)
+        activity.heartbeat()

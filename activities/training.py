@@ -25,10 +25,12 @@ from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained, VersionC
 from stepwell.events.base import Event
 from stepwell.events.streams import run_stream, weights_stream
 from stepwell.policy.origin import Origin, make_version_0
-from stepwell.policy.trainers.protocol import StepResult, Trainer
+from stepwell.policy.trainers.mismatch import Mismatch, mismatch_under
+from stepwell.policy.trainers.protocol import TrainBatch, Trainer
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
 from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.recipe import Recipe
+from stepwell.rl.schedule import generation_version
 
 
 class MismatchTooLarge(RuntimeError):
@@ -93,10 +95,16 @@ class TrainingActivities:
     async def _step(self, run: str, recipe: Recipe, trainer: Trainer, step: int, next_seq: int) -> VersionRef:
         began = time.monotonic()
         manifest = await self._manifest_of(run, step)
-        result = await self._apply(run, trainer, manifest)
-        if result.mismatch_mean > recipe.run.mismatch_bound:
+        batch = await read_batch(self._stores, manifest)
+        compared = await self._compare(run, recipe, batch, step)
+        result = await asyncio.to_thread(trainer.step, batch)
+        metrics = result.metrics()
+        if compared is not None:
+            metrics |= {"policy_shift_mean": result.mismatch_mean, "policy_shift_max": result.mismatch_max}
+            metrics |= {"mismatch_mean": compared.mean, "mismatch_max": compared.max}
+        if (found := metrics["mismatch_mean"]) > recipe.run.mismatch_bound:
             raise MismatchTooLarge(
-                f"step {step}: mean |log-probability by the trainer - by the engine| is {result.mismatch_mean:.2e}, "
+                f"step {step}: the mean of |log-probability by the trainer - by the engine| is {found:.2e}, "
                 f"run.mismatch_bound is {recipe.run.mismatch_bound:.0e}: the engine served other weights than it said, "
                 "or computes in another precision; compare engine.dtype and trainer.compute_dtype"
             )
@@ -106,7 +114,6 @@ class TrainingActivities:
             export = await put_folder(self._stores.blobs, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        metrics = result.metrics()
         timings = {name: metrics.pop(name) for name in ("forward_backward_s", "optimiser_s")}
         probe_ids = tuple(await self._probe_ids(run))
         trained = StepTrained(
@@ -127,6 +134,22 @@ class TrainingActivities:
             await self._checkpoint(run, trainer, next_seq + 1)
         return made
 
+    async def _compare(self, run: str, recipe: Recipe, batch: TrainBatch, step: int) -> Mismatch | None:
+        """The engines' log-probabilities against ours under the version that generated the batch; None where that is
+        the version to be trained, which compares them itself."""
+        generated_by = generation_version(step, recipe.run.max_staleness)
+        if generated_by == step:
+            return None
+        for recorded in await self._stores.ledger.read(weights_stream(run)):
+            event = recorded.event
+            if isinstance(event, VersionCreated | StepTrained) and event.version == generated_by:
+                folder = await get_folder(self._stores.blobs, event.export, self._cache)
+                compared = await asyncio.to_thread(mismatch_under, folder, batch)
+                if generated_by > 0:
+                    shutil.rmtree(folder, ignore_errors=True)
+                return compared
+        raise LookupError(f"run {run} has no version {generated_by}, which generated step {step}")
+
     async def _at_version(self, run: str, recipe: Recipe, weights: Sequence[Recorded], version: int) -> Trainer:
         """A trainer that holds a version: the one in memory, or rebuilt from the last checkpoint."""
         if self._trainer is not None and self._run == run and self._trainer.version == version:
@@ -144,7 +167,8 @@ class TrainingActivities:
             shutil.rmtree(folder, ignore_errors=True)
         trained = {event.step: event for event in events if isinstance(event, StepTrained)}
         for step in range(trainer.version, version):
-            await self._apply(run, trainer, trained[step].manifest)
+            batch = await read_batch(self._stores, trained[step].manifest)
+            await asyncio.to_thread(trainer.step, batch)
             found = await asyncio.to_thread(trainer.digests)
             if found != trained[step].digests:
                 raise DigestMismatch(
@@ -187,10 +211,6 @@ class TrainingActivities:
             )
 
         return await asyncio.to_thread(load)
-
-    async def _apply(self, run: str, trainer: Trainer, manifest: str) -> StepResult:
-        batch = await read_batch(self._stores, manifest)
-        return await asyncio.to_thread(trainer.step, batch)
 
     async def _checkpoint(self, run: str, trainer: Trainer, next_seq: int) -> None:
         folder = self._scratch("checkpoint")

@@ -6,6 +6,7 @@ from db.errors import BlobMissing, BlobStoreUnavailable, DatabaseUnavailable, Di
 from stepwell.events import UnknownEvent
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
+from stepwell.tasks.packages import NotEnoughTasks, PackageUnavailable
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
@@ -19,7 +20,9 @@ KNOWN_ERRORS = (
     DatabaseUnavailable,
     DiskFull,
     NewerDatabase,
+    NotEnoughTasks,
     OldDatabase,
+    PackageUnavailable,
     SandboxError,
     ServiceError,
     UnknownEvent,

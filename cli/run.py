@@ -130,7 +130,8 @@ async def _follow(
             await follower.refresh()
             view.update(follower.picture, asked.progress)
             if over:
-                ended.result()
+                if (failure := ended.exception()) is not None:
+                    view.message(f"the run's workflow failed: {failure.__cause__ or failure}")
                 return
             await asyncio.wait([ended], timeout=REFRESH_S)
     finally:

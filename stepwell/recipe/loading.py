@@ -66,7 +66,7 @@ def _apply(table: dict[str, Any], setting: str) -> None:
 
 def _explain(item: Mapping[str, Any]) -> str:
     location = [str(part) for part in item["loc"]]
-    where = ".".join(part for part in location if part not in _TAGS) or "recipe"
+    where = ".".join(part for place, part in enumerate(location) if not _is_tag(location, place)) or "recipe"
     if item["type"] == "extra_forbidden":
         names = _keys_at(location[:-1])
         near = difflib.get_close_matches(location[-1], names, n=1)
@@ -83,8 +83,8 @@ def _explain(item: Mapping[str, Any]) -> str:
 def _keys_at(location: Sequence[str]) -> list[str]:
     """Allowed keys of the section at a location."""
     models: list[type[BaseModel]] = [Recipe]
-    for part in location:
-        if part in _TAGS:
+    for place, part in enumerate(location):
+        if _is_tag(location, place):
             models = [model for model in models if part in _tags_of(model)]
             continue
         models = [
@@ -94,6 +94,11 @@ def _keys_at(location: Sequence[str]) -> list[str]:
             for inner in _models_in(model.model_fields[part].annotation)
         ]
     return sorted({name for model in models for name in model.model_fields})
+
+
+def _is_tag(location: Sequence[str], place: int) -> bool:
+    """Whether a part of pydantic's location is the tag of a tagged union, which is no key of the recipe."""
+    return place == 1 and location[0] in _TAGGED and location[1] in _TAGGED[location[0]]
 
 
 def _models_in(annotation: object) -> list[type[BaseModel]]:
@@ -111,10 +116,8 @@ def _tags_of(model: type[BaseModel]) -> tuple[str, ...]:
     return ()
 
 
-_TAGS = {
-    tag
+_TAGGED = {
+    field: tuple(tag for model in _models_in(Recipe.model_fields[field].annotation) for tag in _tags_of(model))
     for field in ("policy", "tasks")
-    for model in _models_in(Recipe.model_fields[field].annotation)
-    for tag in _tags_of(model)
 }
-"""Tags of tagged unions: part of pydantic's locations, not of a recipe's keys."""
+"""Fields of a recipe that are tagged unions, with their tags."""

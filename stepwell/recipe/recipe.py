@@ -9,6 +9,7 @@ from stepwell.contracts.run import RunPlan, ValidationSchedule
 from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import WarmUpConfig
+from stepwell.policy.micro.shipped import shipped
 from stepwell.recipe.sections import (
     AgentSection,
     FailureSection,
@@ -30,6 +31,9 @@ class MicroPolicy(Section):
 
     kind: Literal["micro"] = "micro"
     """Which policy."""
+    version_0: Literal["shipped", "warm_up"] = "shipped"
+    """`shipped`: the version 0 that comes with Stepwell, made by the default warm-up; `warm_up`: one is made, from
+    `run.seed`, which takes minutes."""
     warm_up: WarmUpConfig = WarmUpConfig()
     """Its shape, and how version 0 is made."""
 
@@ -101,12 +105,27 @@ class Recipe(Section):
                 f'agent.tools = "{self.agent.tools}" does not fit policy.kind = "{self.policy.kind}": the micro policy '
                 'speaks "compact", every other policy "codeact"'
             )
+        if isinstance(self.policy, MicroPolicy) and self.policy.version_0 == "shipped":
+            self._fits_shipped(self.policy)
         if isinstance(self.tasks, PackageTasks) and self.validation.heldout_tasks:
             raise ValueError(
                 'validation.heldout_tasks would do nothing with tasks.source = "package": a package has one family; '
                 "set it to 0"
             )
         return self
+
+    def _fits_shipped(self, policy: MicroPolicy) -> None:
+        made = shipped()
+        if policy.warm_up != made.warm_up:
+            raise ValueError(
+                "policy.warm_up differs from the settings that the shipped version 0 was made with, so it would do "
+                'nothing: set policy.version_0 = "warm_up" to make your own, or leave policy.warm_up out'
+            )
+        if not isinstance(self.tasks, ForgedTasks) or self.tasks.seed != made.tasks_seed:
+            raise ValueError(
+                f"the shipped version 0 was shown the training tasks of tasks.seed = {made.tasks_seed}; with another "
+                'seed it may have seen what validates it: set policy.version_0 = "warm_up"'
+            )
 
     @property
     def digest(self) -> str:

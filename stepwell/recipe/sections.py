@@ -2,7 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from stepwell.tasks.packages.sources import PACKAGES
 
 
 class Section(BaseModel):
@@ -120,6 +122,8 @@ class ForgedTasks(Section):
 
     source: Literal["forged"] = "forged"
     """Which task set."""
+    seed: int = Field(default=0, ge=0)
+    """The tasks, training and held out, follow from it alone."""
 
 
 class PackageTasks(Section):
@@ -128,9 +132,18 @@ class PackageTasks(Section):
     source: Literal["package"]
     """Which task set."""
     package: str
-    """Name of the package; `stepwell tasks forge --help` lists those that are known."""
+    """One of `stepwell.tasks.packages.PACKAGES`."""
+    seed: int = Field(default=0, ge=0)
+    """Which defects are made."""
     train: int = Field(ge=1)
     """Training tasks."""
+
+    @field_validator("package")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in PACKAGES:
+            raise ValueError(f"no package {name!r} to forge from; there are {', '.join(sorted(PACKAGES))}")
+        return name
 
 
 class FolderPolicy(Section):

@@ -60,6 +60,7 @@ class Outside(Exception):
 
 
 def take(channel: int, size: int) -> bytes:
+    """Exactly `size` bytes; the end of the channel ends this process, and with it the sandbox."""
     parts: list[bytes] = []
     while size:
         chunk = os.read(channel, min(size, 1 << 20))
@@ -71,11 +72,13 @@ def take(channel: int, size: int) -> bytes:
 
 
 def receive(channel: int) -> list[bytes]:
+    """One message: its fields."""
     count = int.from_bytes(take(channel, 4), "big")
     return [take(channel, int.from_bytes(take(channel, 4), "big")) for _ in range(count)]
 
 
 def send(channel: int, fields: Sequence[bytes]) -> None:
+    """One message, whole."""
     data = bytearray(len(fields).to_bytes(4, "big"))
     for field in fields:
         data += len(field).to_bytes(4, "big")
@@ -116,6 +119,7 @@ class Output:
 
 
 def spawn(argv: list[bytes], stdin: int, output: int) -> int:
+    """Starts a command in a process group of its own; its pid."""
     actions = [(os.POSIX_SPAWN_DUP2, stdin, 0), (os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, output, 2)]
     return os.posix_spawnp(
         argv[0],
@@ -171,10 +175,12 @@ def excess(limits: Limits, disk_due: bool) -> bytes | None:
 
 
 def disk_use() -> int:
+    """Bytes that the work tree takes on disk."""
     return sum(status.st_blocks * 512 for _, status, _ in walk(()))
 
 
 def run_command(channel: int, request: list[bytes], limits: Limits) -> list[bytes]:
+    """Runs a command to its end or its limits, and kills whatever it leaves behind."""
     deadline_s = int(request[0]) / 1e6
     output = Output(int(request[1]))
     stdin_data, argv = request[2], request[3:]
@@ -293,6 +299,7 @@ def open_parent(path: bytes, make: bool) -> tuple[int, bytes]:
 
 
 def make_folder(name: bytes, parent: int) -> None:
+    """A folder, unless it is there; one that is a link or a file is refused later, when it is opened."""
     try:
         os.mkdir(name, 0o755, dir_fd=parent)
     except FileExistsError:
@@ -300,6 +307,7 @@ def make_folder(name: bytes, parent: int) -> None:
 
 
 def is_link(name: bytes, folder: int) -> bool:
+    """Whether a name is a symbolic link."""
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
@@ -325,6 +333,7 @@ def read_regular(name: bytes, folder: int, limit: int) -> bytes | None:
 
 
 def read_file(path: bytes, limits: Limits) -> list[bytes]:
+    """Content of a regular file beneath the work tree."""
     try:
         folder, name = open_parent(path, make=False)
     except (OSError, Outside):
@@ -337,6 +346,7 @@ def read_file(path: bytes, limits: Limits) -> list[bytes]:
 
 
 def write_file(path: bytes, data: bytes) -> list[bytes]:
+    """Writes a file beneath the work tree, making folders as needed."""
     try:
         folder, name = open_parent(path, make=True)
     except Outside:

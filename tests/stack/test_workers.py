@@ -47,5 +47,5 @@ def test_worker_whose_parent_is_gone_already_does_not_start() -> None:
 def test_declared_activities_pass_and_others_are_refused() -> None:
     check_activities([RunActivities.fold_run])
     assert activity_name(RunActivities.fold_run) == "fold_run"
-    with pytest.raises(WrongActivity, match="lacks @activity.defn"):
+    with pytest.raises(WrongActivity, match="lacks @activity"):
         check_activities([time.sleep])

@@ -33,7 +33,6 @@ steps_per_history = 1
 
 [policy]
 kind = "micro"
-warm_up = { steps = 25, demonstrations = 8 }
 
 [tasks]
 source = "forged"
@@ -45,7 +44,8 @@ max_context_tokens = 384
 max_turn_tokens = 12
 
 [rl]
-normalise = "none"
+normalise = "group_std"
+force_on_policy_ratio = false
 
 [optimiser]
 learning_rate = 1e-3

@@ -8,6 +8,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "workers", "activities", "workflows", "db", "stepwell")
 MAX_LINES = 400
+ONE_FILE = {"stepwell/sandbox/guest_init.py"}
+"""Programs that must be one file: this one is bound into each sandbox, where nothing of ours can be imported."""
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "shared", "base_utils"}
 """Names that do not say what is inside."""
 
@@ -42,7 +44,8 @@ def test_there_are_sources_to_hold_to_the_style() -> None:
 
 def test_no_file_is_too_long_to_fit_in_the_head() -> None:
     lengths = {name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in SOURCES}
-    too_long = [f"{name}: {lines} lines, at most {MAX_LINES}" for name, lines in lengths.items() if lines > MAX_LINES]
+    over = {name: lines for name, lines in lengths.items() if lines > MAX_LINES and name not in ONE_FILE}
+    too_long = [f"{name}: {lines} lines, at most {MAX_LINES}" for name, lines in over.items()]
     assert not too_long, "\n".join(too_long)
 
 

@@ -30,6 +30,7 @@ def test_shipped_recipe_resolves_and_resolves_again_to_itself(path: Path) -> Non
         ("agent.max_context_tokens=4096", ["agent.max_context_tokens", "engine.max_context"]),
         ("engine.kv_cache_mib=64", ["kv_cache_mib", "would do nothing"]),
         ("rl.importance=seq_mask_tis", ["importance", "correct twice"]),
+        ("policy.warm_up.step=1", ["policy.warm_up.step: unknown key", "did you mean 'steps'?"]),
         ("run.max_steps", ["wanted section.key=value"]),
         ("run.seed.deeper=1", ["seed is a value, not a section"]),
     ],
@@ -66,3 +67,13 @@ def test_settings_change_the_digest_and_only_they_do() -> None:
 def test_plan_validates_the_versions_that_the_recipe_names() -> None:
     schedule = load_recipe(MICRO, ["validation.every=4", "validation.first=6"]).plan().validation
     assert [version for version in range(17) if schedule.due(version)] == [0, 8, 12, 16]
+
+
+def test_unknown_package_names_those_that_are_known() -> None:
+    with pytest.raises(RecipeError, match=r"tasks\.package: no package 'nix'.*toolz"):
+        load_recipe(RECIPES / "smollm2.toml", ["tasks.package=nix"])
+
+
+def test_settings_of_a_warm_up_that_is_not_made_are_refused() -> None:
+    with pytest.raises(RecipeError, match=r"policy\.warm_up differs.*would do nothing"):
+        load_recipe(MICRO, ["policy.warm_up.steps=3"])

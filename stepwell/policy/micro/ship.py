@@ -1,6 +1,6 @@
 """Makes the version 0 that is shipped (see `stepwell.policy.micro.shipped`).
 
-    python -m stepwell.policy.micro.ship FOLDER
+python -m stepwell.policy.micro.ship FOLDER
 """
 
 import json

@@ -8,15 +8,14 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from stepwell.events.numbers import WeightDigests
+from stepwell.policy.trainers.batch_rows import batch_row, row_tensors
 from stepwell.policy.trainers.checkpoint import read_checkpoint, write_checkpoint
 from stepwell.policy.trainers.protocol import (
     ComputeDtype,
@@ -33,7 +32,6 @@ from stepwell.rl.batching import MicroBatch
 from stepwell.rl.config import GrpoConfig, OptimiserConfig
 from stepwell.rl.losses import grpo_loss
 from stepwell.rl.masks import MaskReason
-from stepwell.rl.samples import TrainSample
 from stepwell.rl.schedule import learning_rate
 
 
@@ -218,8 +216,8 @@ class TorchTrainer:
 
     def _run(self, micro_batch: MicroBatch, batch: TrainBatch, tally: _Tally) -> None:
         """One micro-batch forward and, if it trains, backward."""
-        samples = [_row(batch, index) for index in micro_batch.samples]
-        ids_BT, chosen_N, row_N = _tensors(samples, micro_batch.length)
+        samples = [batch_row(batch, index) for index in micro_batch.samples]
+        ids_BT, chosen_N, row_N = row_tensors(samples, micro_batch.length)
         engine_N = torch.tensor([value for sample in samples for value in sample.logprobs], dtype=torch.float32)
         recorded = [batch.manifest.samples[index] for index in micro_batch.samples]
         advantages_B = torch.tensor([sample.advantage for sample in recorded], dtype=torch.float32)
@@ -263,21 +261,3 @@ class TorchTrainer:
         """The caller's thread may be new, and another library may have set its own number."""
         if torch.get_num_threads() != self._threads:
             torch.set_num_threads(self._threads)
-
-
-def _row(batch: TrainBatch, index: int) -> TrainSample:
-    sample = batch.samples[index]
-    if sample is None:
-        raise DigestMismatch(f"{batch.manifest.samples[index].stream} is to go through the model, but has no row")
-    return sample
-
-
-def _tensors(samples: Sequence[TrainSample], length: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Ids (B, T) padded on the right, flat indices of the generated tokens (N), and the row of each (N)."""
-    ids_BT = torch.zeros(len(samples), length, dtype=torch.int64)
-    generated_BT = torch.zeros(len(samples), length, dtype=torch.bool)
-    for row, sample in enumerate(samples):
-        ids_BT[row, : len(sample.token_ids)] = torch.tensor(sample.token_ids)
-        generated_BT[row, : len(sample.generated)] = torch.tensor(sample.generated)
-    chosen_N = generated_BT.flatten().nonzero().squeeze(1)
-    return ids_BT, chosen_N, chosen_N // length
