@@ -77,6 +77,7 @@ def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts)
         ],
         grpo=recipe.rl,
         packing=recipe.trainer.packing,
+        run_seed=recipe.run.seed,
     )
 
 

@@ -7,6 +7,7 @@ rollouts and parent weights together determine the next weights.
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
+from random import Random
 
 from pydantic import BaseModel, ConfigDict
 
@@ -14,6 +15,7 @@ from stepwell.events.canonical import canonical_json, digest_of_json
 from stepwell.rl.advantages import group_advantages
 from stepwell.rl.config import GrpoConfig, PackingConfig
 from stepwell.rl.masks import MaskReason
+from stepwell.rl.seeds import derive_seed
 
 
 class _Frozen(BaseModel):
@@ -100,8 +102,9 @@ def build_manifest(
     rollouts: Sequence[RolloutFacts],
     grpo: GrpoConfig,
     packing: PackingConfig,
+    run_seed: int = 0,
 ) -> BatchManifest:
-    """The manifest of a step, the same for any order of `rollouts`.
+    """The manifest of a step, the same for any order of `rollouts`. The seed matters for `grpo.shuffle_rewards` alone.
 
     Raises:
         ValueError: a rollout twice, one without a score and without a cause, or one to be trained without a row.
@@ -112,6 +115,8 @@ def build_manifest(
     for prompt in sorted({rollout.prompt for rollout in ordered}):
         group = [rollout for rollout in ordered if rollout.prompt == prompt]
         votes = [rollout.reward if rollout.mask is None else None for rollout in group]
+        if grpo.shuffle_rewards:
+            votes = dealt_anew(votes, derive_seed(run_seed, "control", scope=str(step), prompt=prompt))
         advantages += [advantage or 0.0 for advantage in group_advantages(votes, grpo)]
     samples = tuple(
         ManifestSample(**dict(rollout), advantage=advantage)
@@ -125,6 +130,15 @@ def build_manifest(
         samples=samples,
         micro_batches=pack(samples, packing),
     )
+
+
+def dealt_anew(votes: Sequence[float | None], seed: int) -> list[float | None]:
+    """The votes of a group in a random order; who has none keeps none."""
+    voting = [place for place, vote in enumerate(votes) if vote is not None]
+    dealt = list(votes)
+    for place, source in zip(voting, Random(seed).sample(voting, len(voting)), strict=True):
+        dealt[place] = votes[source]
+    return dealt
 
 
 def pack(samples: Sequence[ManifestSample], packing: PackingConfig) -> tuple[MicroBatch, ...]:

@@ -28,6 +28,9 @@ class GrpoConfig(_Config):
     advantage). `group_std`: that of the whole group. A deviation of 0 divides nothing."""
     std_epsilon: float | None = Field(default=None, gt=0)
     """Added to the standard deviation; 1e-6 unless given. Refused with `normalise = "none"`."""
+    shuffle_rewards: bool = False
+    """A control experiment: the rewards of each group are dealt anew among its rollouts before advantages are taken, so
+    that there is nothing to learn. A run that reaches its target with this proves that its measure is broken."""
     overlong_filtering: bool = True
     """Mask rollouts that were cut off (context, wall clock) and those that solved the task but ran into the turn limit.
     """

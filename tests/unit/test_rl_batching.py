@@ -42,6 +42,32 @@ def manifest(rollouts: list[RolloutFacts], packing: PackingConfig | None = None)
     )
 
 
+def test_shuffled_rewards_change_advantages_and_nothing_else() -> None:
+    rewards = [1.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    rollouts = [facts(0, sample, reward) for sample, reward in enumerate(rewards)]
+    rollouts.append(facts(0, 8, None, tokens=0, mask=MaskReason.INFRA))
+
+    def built(seed: int) -> BatchManifest:
+        control = GrpoConfig(shuffle_rewards=True)
+        return build_manifest(
+            step=4,
+            parent_version=4,
+            temperature=1.0,
+            rollouts=rollouts,
+            grpo=control,
+            packing=PackingConfig(),
+            run_seed=seed,
+        )
+
+    true = [sample.advantage for sample in manifest(rollouts).samples]
+    dealt = [[sample.advantage for sample in built(seed).samples] for seed in range(5)]
+    assert built(1) == built(1)
+    assert all(sorted(advantages) == pytest.approx(sorted(true)) for advantages in dealt)
+    assert any(advantages != pytest.approx(true) for advantages in dealt)
+    assert all(advantages[8] == 0.0 for advantages in dealt)
+    assert [sample.reward for sample in built(1).samples] == [*rewards, None]
+
+
 rollout_lists = st.lists(
     st.tuples(st.integers(0, 4), st.integers(0, 6), st.sampled_from([0.0, 1.0]), st.integers(8, 300), st.booleans()),
     min_size=1,
