@@ -9,7 +9,7 @@ FULL := .venv/installed-full
 .PHONY: run test lint bench chaos
 .NOTPARALLEL:
 
-# Train a policy; the same command again goes on where it was. `make run RECIPE=recipes/smollm2.toml ARGS='--json'`.
+# Train a policy; the same command again goes on where it was. `make run RECIPE=recipes/smollm2.toml ARGS='--set run.max_steps=2'`.
 run: $(BASE)
 	.venv/bin/stepwell run $(RECIPE) $(ARGS)
 

@@ -57,8 +57,10 @@ def run(args: argparse.Namespace) -> int:
         print(tomli_w.dumps(recipe.model_dump(mode="json", exclude_none=True)), end="")
         return 0
     from db.migrate import upgrade
+    from workers.preflight import preflight
     from workers.services.lifecycle import held
 
+    asyncio.run(preflight(recipe))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals stop the run in the same, clean way
     with held() as addresses:
         upgrade(addresses.migrator)

