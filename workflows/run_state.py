@@ -149,8 +149,12 @@ class RunState:
                 f"{self.newest} newest, {self.serving} served by {', '.join(self.engines) or 'no engine'}",
             ),
         ]
-        lines = [f"## {self._run}", "", "| | |", "|---|---|", *(f"| **{name}** | {value} |" for name, value in rows)]
+        lines = [f"## {self._run}", "", *(f"- **{name}**: {value}" for name, value in rows)]
         if self._scores:
-            lines += ["", "| version | set | pass@1 | pass@k |", "|---|---|---|---|"]
-            lines += [f"| {s.version} | {s.dataset} | {s.pass_1:.3f} | {s.pass_k:.3f} |" for s in self._scores[-8:]]
+            lines += ["", "### Validations (newest last)", ""]
+            lines += [
+                f"- version {score.version} on {score.dataset}: pass@1 **{score.pass_1:.3f}**, "
+                f"pass@{score.k} **{score.pass_k:.3f}**"
+                for score in self._scores[-8:]
+            ]
         return "\n".join(lines)
