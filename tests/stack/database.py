@@ -75,4 +75,4 @@ def ledger(connections: Database, blobs: BlobStore) -> Ledger:
 @pytest.fixture(scope="session")
 def fresh() -> Callable[[], str]:
     """Draws a run name that no other test has."""
-    return lambda: f"t{os.getpid()}-{next(_COUNTER)}"
+    return lambda: f"t{os.getpid()}-{next(_COUNTER):05}"  # of one length: no name begins another

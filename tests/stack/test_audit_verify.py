@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import psycopg
@@ -21,11 +21,20 @@ from tests.stack.database import DatabaseUrls
 
 
 @pytest.fixture
-async def book(ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str]) -> LedgerBook:
-    """A finished run."""
-    written = LedgerBook(ledger, blobs.put)
-    await write_run(written, fresh())
-    return written
+async def book(
+    ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str], database: DatabaseUrls
+) -> AsyncIterator[LedgerBook]:
+    """A finished run; what a test makes of it does not stay for the others, who share the database."""
+    written, run = LedgerBook(ledger, blobs.put), fresh()
+    await write_run(written, run)
+    yield written
+    with psycopg.connect(database.migrator) as owner:
+        owner.execute("ALTER TABLE events DISABLE TRIGGER events_stand")
+        owner.execute("ALTER TABLE blobs DISABLE TRIGGER blobs_stand")
+        owner.execute("DELETE FROM events WHERE split_part(stream, '/', 2) = %s", [run])
+        owner.execute("DELETE FROM blobs WHERE place = 'postgres' AND encode(sha256(data), 'hex') <> digest")
+        owner.execute("ALTER TABLE events ENABLE TRIGGER events_stand")
+        owner.execute("ALTER TABLE blobs ENABLE TRIGGER blobs_stand")
 
 
 @pytest.fixture

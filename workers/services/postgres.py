@@ -233,6 +233,11 @@ class PostgresService:
         if done.returncode != 0:
             full = "No space left on device" in done.stderr
             advice = "The disk is full: free some space." if full else "Look at the message above."
+            if identity is not None and "Permission denied" in done.stderr:
+                advice = (
+                    f"PostgreSQL runs as the owner of {self._folder}: let user {identity.uid} enter every folder above "
+                    f"{argv[0]}, or give the data folder to the user who runs Stepwell."
+                )
             raise ServiceError(f"{name} failed with {done.returncode}: {done.stderr.strip()[-1000:]}\n{advice}")
         return done.stdout
 
