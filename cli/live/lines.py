@@ -6,6 +6,7 @@ from functools import partial
 
 from cli.live.words import duration, number
 from stepwell.events import OperatorActed
+from stepwell.report.digests import short_digests
 from stepwell.report.picture import RunPicture
 from stepwell.report.rollouts import Recovery, RolloutFailure
 from stepwell.report.steps import StepPicture
@@ -70,7 +71,7 @@ def version_0_line(picture: RunPicture) -> str:
     assert picture.warm_up is not None
     made = picture.warm_up
     loss = f"  loss {made.metrics['loss']:.3f}" if "loss" in made.metrics else ""
-    return f"version 0  {made.origin}{loss}  {duration(made.duration_s)}"
+    return f"version 0  {short_digests(made.origin)}{loss}  {duration(made.duration_s)}"
 
 
 def step_line(step: StepPicture, bound: float | None) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from cli.live.words import duration, number
 from stepwell.report.cover import TimeSplit
+from stepwell.report.digests import short_digests
 from stepwell.report.fates import FateCount
 from stepwell.report.picture import RunPicture
 from stepwell.report.validations import ValidationPicture
@@ -20,7 +21,7 @@ def summary(picture: RunPicture, page: Path | None = None) -> str:
     rows += [(f"pass@{_k(picture, dataset)} {dataset}", _passes(picture, dataset)) for dataset in picture.datasets]
     rows.append(("Steps", _steps(picture)))
     if picture.warm_up is not None:
-        rows.append(("Warm-up", f"{duration(picture.warm_up.duration_s)} ({picture.warm_up.origin})"))
+        rows.append(("Warm-up", f"{duration(picture.warm_up.duration_s)} ({short_digests(picture.warm_up.origin)})"))
     split = picture.time_split()
     if split is not None:
         rows.append(("Reinforcement", duration(split.wall_s)))

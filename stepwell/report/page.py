@@ -11,6 +11,7 @@ from importlib import resources
 
 from stepwell.report.cover import TimeSplit
 from stepwell.report.curves import curves
+from stepwell.report.digests import short_digests
 from stepwell.report.examples import Transcript
 from stepwell.report.picture import RunPicture
 from stepwell.report.tables import (
@@ -108,7 +109,7 @@ def _numbers(picture: RunPicture) -> str:
     split, done, tokens = picture.time_split(), picture.done_steps, picture.rollouts.tokens.total
     boxes = [_pass_box(picture), ("Steps", str(len(done)), f"of {picture.max_steps}" if picture.max_steps else "")]
     if picture.warm_up is not None:
-        boxes.append(("Version 0", f"{picture.warm_up.duration_s / 60:.1f} min", picture.warm_up.origin))
+        boxes.append(("Version 0", f"{picture.warm_up.duration_s / 60:.1f} min", short_digests(picture.warm_up.origin)))
     if split is not None:
         boxes.append(("Reinforcement", f"{split.wall_s / 60:.1f} min", "wall clock"))
         boxes.append(("Overhead", f"{split.overhead:.1%}", f"{split.overhead_s:.0f} s with nothing under way"))

@@ -7,6 +7,7 @@ import pytest
 
 from stepwell.events.run_finished import RunEnd
 from stepwell.report.chart import Chart, Point, Rule, Series
+from stepwell.report.digests import short_digests
 from stepwell.report.examples import Transcript, TranscriptTurn
 from stepwell.report.page import render_page
 from stepwell.report.picture import RunPicture
@@ -107,3 +108,8 @@ def test_the_recipe_is_shown_as_it_may_be_set() -> None:
         "run.deep.x = null",
         "tasks = {}",
     ]
+
+
+def test_digests_are_cut_for_people() -> None:
+    assert short_digests(f"shipped {'ab' * 32}, kept") == "shipped abababababab…, kept"
+    assert short_digests("warm-up") == "warm-up"
