@@ -55,6 +55,7 @@ learning_rate = 1e-3
 max_context = 384
 max_batch = 1
 idle_rows = 0
+reuse_prefixes = false
 
 [sandbox]
 concurrency = 4

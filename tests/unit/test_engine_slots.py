@@ -106,3 +106,16 @@ def test_after_a_reset_nothing_is_held():
     slots.reset()
     assert slots.longest_held(np.asarray([1, 2, 3, 4], dtype=np.int32)) == 0
     assert not slots.storage_L2SHTD.any()
+
+
+def test_without_reuse_a_row_holds_nothing_for_the_next_request() -> None:
+    slots = Slots(SHAPE, torch.float32, torch.device("cpu"), reuse_prefixes=False)
+    context = np.arange(6, dtype=np.int32)
+    claim = slots.claim(context)
+    assert claim is not None
+    slots.append(claim.row, context)
+    slots.release(claim.row)
+    assert slots.longest_held(context) == 0
+    again = slots.claim(context)
+    assert again is not None
+    assert again.held == 0

@@ -27,6 +27,9 @@ class EngineConfig(BaseModel):
     idle_rows: int | None = Field(default=None, ge=0)
     """`transformers` only: rows of key-value cache beyond `max_batch`, which keep the prefixes of rollouts that are
     at their tools. Unset, as many as `max_batch`."""
+    reuse_prefixes: bool | None = None
+    """`transformers` only: whether a request takes over what a row holds of its context. If not, with `max_batch` 1,
+    the bits of a generation depend on its own request alone. Unset, true."""
     kv_cache_mib: int | None = Field(default=None, ge=1)
     """`vllm` only, in MiB: its key-value cache. Unset, 512 on a CPU, and vLLM's own share of the memory on a GPU."""
     tensor_parallel: int | None = Field(default=None, ge=1)
@@ -38,7 +41,7 @@ class EngineConfig(BaseModel):
     def _refuse_what_does_nothing(self) -> Self:
         foreign = {
             "transformers": ("kv_cache_mib", "tensor_parallel", "start_timeout_s"),
-            "vllm": ("idle_rows",),
+            "vllm": ("idle_rows", "reuse_prefixes"),
         }[self.kind]
         idle = [name for name in foreign if getattr(self, name) is not None]
         if idle:

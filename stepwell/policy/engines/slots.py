@@ -41,8 +41,11 @@ class Claim:
 class Slots:
     """Rows of key-value cache and what they hold. Not thread-safe."""
 
-    def __init__(self, shape: CacheShape, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(
+        self, shape: CacheShape, dtype: torch.dtype, device: torch.device, *, reuse_prefixes: bool = True
+    ) -> None:
         self.shape = shape
+        self._reuse_prefixes = reuse_prefixes
         # One position more than a context: where padding and idle rows write, and nothing is read.
         self.storage_L2SHTD = torch.zeros(
             (shape.layers, 2, shape.rows, shape.kv_heads, shape.max_context + 1, shape.head_dim),
@@ -129,7 +132,7 @@ class Slots:
     def _held_S(self, context: np.ndarray) -> np.ndarray:
         """For each row, how many tokens of `context` but its last it holds as a prefix."""
         wanted = context[:-1]
-        if not len(wanted):
+        if not (len(wanted) and self._reuse_prefixes):
             return np.zeros(self.shape.rows, dtype=np.int64)
         equal_ST = self._tokens_ST[:, : len(wanted)] == wanted
         return np.where(equal_ST.all(axis=1), len(wanted), equal_ST.argmin(axis=1))

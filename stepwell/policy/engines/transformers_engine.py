@@ -58,7 +58,7 @@ class TransformersEngine:
             raise EngineError(f"max_context is {config.max_context}, the model of {folder} has {positions} positions")
         idle_rows = config.max_batch if config.idle_rows is None else config.idle_rows
         shape = cache_shape(self._model, config.max_batch + idle_rows, config.max_context)
-        slots = Slots(shape, _DTYPES[config.dtype], self._device)
+        slots = Slots(shape, _DTYPES[config.dtype], self._device, reuse_prefixes=config.reuse_prefixes is not False)
         self._batcher = ContinuousBatcher(self._model, slots, config.max_batch)
         self._version: int | None = None
         self._inbox: deque[_Command | tuple[Sequence, asyncio.Future[Generation]]] = deque()
