@@ -1,6 +1,7 @@
 """load_weights: an engine loads a version, proves what it serves, and only then takes traffic for it."""
 
 import asyncio
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +18,6 @@ from stepwell.events.streams import engine_stream, weights_stream
 from stepwell.policy.engine_http.service import EngineService
 from stepwell.policy.weights import DigestMismatch, load_folder, weights_digest
 
-VERSIONS_KEPT = 2
-"""Folders of versions kept in an engine's cache."""
-
 
 class ProbeMismatch(RuntimeError):
     """The engine answers the probe unlike the trainer: it read the right bytes and serves something else."""
@@ -35,8 +33,9 @@ class EngineActivities:
     cache: Path
     next_seq: int
     """Place of the next event in `engine/<run>/<id>`."""
+    first: str
+    """Manifest of the folder that the engine was started with, which it may read again."""
     loads: int = 0
-    serving: int | None = None
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @activity.defn(name="load_weights")
@@ -83,10 +82,17 @@ class EngineActivities:
                 head = await self.stores.ledger.append(
                     engine_stream(run, self.engine_id), [attested], expected_seq=self.next_seq, actor=self.stores.actor
                 )
-                self.next_seq, self.loads, self.serving = head.seq + 1, self.loads + 1, version
+                self.next_seq, self.loads = head.seq + 1, self.loads + 1
+                self._forget_but({made.export, self.first})
             finally:
                 self.service.open_gate()
             return Attestation(engine=self.engine_id, version=version, digest=digest, probe_difference=difference)
+
+    def _forget_but(self, kept: set[str]) -> None:
+        """Removes the folders of versions that are served no more."""
+        for folder in self.cache.iterdir():
+            if folder.name not in kept:
+                shutil.rmtree(folder, ignore_errors=True)
 
     async def _probe_bound(self, run: str) -> float:
         """Ten times the bound on the mean mismatch of a step: this is a maximum."""

@@ -44,9 +44,15 @@ class NoBatch(LookupError):
 class TrainingActivities:
     """Owns the trainer of this process."""
 
-    def __init__(self, stores: Stores, cache: Path) -> None:
+    def __init__(self, stores: Stores, cache: Path, models: Path) -> None:
+        """Args:
+        stores: where everything is read and recorded.
+        cache: this process's own folder.
+        models: folder for models that are unpacked once.
+        """
         self._stores = stores
         self._cache = cache
+        self._models = models
         self._run: str | None = None
         self._trainer: Trainer | None = None
         self._one_at_a_time = asyncio.Lock()
@@ -63,7 +69,7 @@ class TrainingActivities:
             began = time.monotonic()
             folder = self._scratch("version-0")
             try:
-                origin = await asyncio.to_thread(make_version_0, recipe, folder, self._cache)
+                origin = await asyncio.to_thread(make_version_0, recipe, folder, self._models)
                 trainer = await self._load(recipe, folder)
                 return await self._append_version_0(request.run, trainer, origin, time.monotonic() - began)
             finally:
@@ -140,12 +146,13 @@ class TrainingActivities:
         generated_by = generation_version(step, recipe.run.max_staleness)
         if generated_by == step:
             return None
-        for recorded in await self._stores.ledger.read(weights_stream(run)):
-            event = recorded.event
-            if isinstance(event, VersionCreated | StepTrained) and event.version == generated_by:
+        events = [recorded.event for recorded in await self._stores.ledger.read(weights_stream(run))]
+        made = [event for event in events if isinstance(event, VersionCreated | StepTrained)]
+        for event in made:
+            if event.version == generated_by:
                 folder = await get_folder(self._stores.blobs, event.export, self._cache)
                 compared = await asyncio.to_thread(mismatch_under, folder, batch)
-                if generated_by > 0:
+                if event.export != made[0].export:  # version 0 stays: the trainer exports with its files
                     shutil.rmtree(folder, ignore_errors=True)
                 return compared
         raise LookupError(f"run {run} has no version {generated_by}, which generated step {step}")
@@ -246,8 +253,7 @@ class TrainingActivities:
         return made
 
     def _scratch(self, name: str) -> Path:
-        """A folder that does not exist yet, in the worker's own cache."""
-        self._cache.mkdir(parents=True, exist_ok=True)
+        """A folder that does not exist yet."""
         return self._cache / f".{name}-{uuid.uuid4().hex}"
 
 

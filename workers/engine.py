@@ -55,7 +55,7 @@ async def run_engine(addresses: Addresses, *, run: str, host: str = "127.0.0.1")
                 expected_seq=0,
                 actor=opened.stores.actor,
             )
-            activities = EngineActivities(opened.stores, service, engine_id, opened.cache, head.seq + 1)
+            activities = EngineActivities(opened.stores, service, engine_id, opened.cache, head.seq + 1, created.export)
             await activities.serve(run, await served_version(opened.stores.ledger, run))
             await _serve_leased(opened, activities, run, listening.url, secret)
         finally:

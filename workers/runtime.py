@@ -20,6 +20,7 @@ from db.blobs import BlobStore
 from db.database import Database
 from db.ledger import Ledger
 from db.objects import ObjectStore
+from stepwell.sandbox.folders import make_owned_folder, remove_tree, sweep
 from workers.declarations import check_activities
 from workers.lifetime import on_stop_signals
 from workers.services.addresses import Addresses
@@ -40,7 +41,9 @@ class Runtime:
     stores: Stores
     client: Client
     cache: Path
-    """Folder of this kind of worker for what can be fetched again."""
+    """This process's own folder, for what can be fetched again; gone when it ends."""
+    models: Path
+    """Folder that all processes share, for models unpacked once."""
     name: str
     """`<host>/<pid>`."""
 
@@ -51,13 +54,18 @@ async def runtime(kind: WorkerKind, addresses: Addresses, *, connections: int = 
     name = f"{socket.gethostname()}/{os.getpid()}"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("temporalio.activity").setLevel(logging.WARNING)
+    home = Home.of(None).root
+    caches = home / "cache" / kind
+    await asyncio.to_thread(sweep, caches)  # what processes that were killed have left
+    cache = make_owned_folder(caches)
     database = Database(addresses.appender, pool_size=connections)
     objects = ObjectStore(addresses.bucket)
     try:
         client = await connect(addresses, identity=f"{kind}:{name}")
         stores = Stores(Ledger(database), BlobStore(database, objects), actor=f"{kind}:{name}")
-        yield Runtime(addresses, database, stores, client, Home.of(None).root / "cache" / kind, name)
+        yield Runtime(addresses, database, stores, client, cache, home / "models", name)
     finally:
+        await asyncio.to_thread(remove_tree, cache)
         await objects.close()
         await database.close()
 

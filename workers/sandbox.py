@@ -1,14 +1,11 @@
 """The sandbox worker: rollouts and gradings, each in sandboxes of its own."""
 
-import asyncio
-
 from activities.engine_pool import EnginePool
 from activities.grading import GradingActivities
 from activities.policy_files import PolicyFiles
 from activities.rollout import RolloutActivities
 from db.engines import Engines
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.sandbox.folders import sweep
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
 from workflows.contracts import SANDBOX_QUEUE
@@ -22,9 +19,7 @@ async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
         concurrency: rollouts and gradings at once.
     """
     async with runtime("sandbox", addresses, connections=12) as opened:
-        trees = opened.cache / "trees"
-        await asyncio.to_thread(sweep, trees)  # what workers that were killed have left
-        sandboxes = BubblewrapFactory(trees)
+        sandboxes = BubblewrapFactory(opened.cache / "trees")
         engines = EnginePool(Engines(opened.database))
         rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores))
         grading = GradingActivities(opened.stores, sandboxes)

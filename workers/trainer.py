@@ -12,7 +12,7 @@ async def run_trainer(addresses: Addresses) -> None:
     """Serves the queue `trainer` until told to stop."""
     transformers_logging.disable_progress_bar()
     async with runtime("trainer", addresses, connections=4) as opened:
-        training = TrainingActivities(opened.stores, opened.cache)
+        training = TrainingActivities(opened.stores, opened.cache, opened.models)
         await serve(
             opened.client, TRAINER_QUEUE, [training.create_policy, training.train_step], concurrency=1, pollers=1
         )

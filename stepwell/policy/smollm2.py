@@ -26,6 +26,7 @@ def unpack_smollm2(cache: Path) -> Path:
     if folder.is_dir():
         return folder
     source = gguf_file()
+    cache.mkdir(parents=True, exist_ok=True)
     partial = cache / f".{NAME}-{uuid.uuid4().hex}"
     try:
         model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.float32)
