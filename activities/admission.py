@@ -8,11 +8,11 @@ from activities.folds import RolloutFold, fold_rollout
 from activities.stores import RunFacts, Stores
 from db.recorded import Recorded
 from stepwell.contracts.run import Admission, StepRef
-from stepwell.events import GroupClosed, StepAdmitted
+from stepwell.events import GroupClosed, GroupOpened, StepAdmitted
 from stepwell.events.base import facts_digest
 from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
-from stepwell.events.group_closed import Fate
 from stepwell.events.streams import parse_rollout_stream, prompt_stream, rollout_stream, run_stream
+from stepwell.rl.admission import ClosedGroup, NotReady, admit
 from stepwell.rl.batching import BatchManifest, RolloutFacts, build_manifest
 from stepwell.rl.masks import MaskReason, mask_scored
 
@@ -31,7 +31,13 @@ class AdmissionActivities:
         prompts = [prompt_stream(run, str(step), index) for index in range(facts.recipe.run.prompts_per_step)]
         groups = await stores.ledger.read_many(prompts)
         children = [_child(name, groups[name]) for name in prompts]
-        rollouts = await self._rollouts(run, step, groups, facts)
+        admission = admit(
+            step,
+            facts.recipe.run.prompts_per_step,
+            facts.recipe.run.max_staleness,
+            [_closed(index, groups[name]) for index, name in enumerate(prompts)],
+        )
+        rollouts = await self._rollouts(run, step, admission.prompts, facts)
         manifest = manifest_of(step, rollouts, facts)
         blob = commitment_blob(children)
         heads, manifest_ref = await stores.blobs.put_many([blob, manifest.canonical_bytes()])
@@ -50,16 +56,10 @@ class AdmissionActivities:
             step=step, rollouts=admitted.rollouts, masked=admitted.masked, reward_mean=admitted.reward_mean
         )
 
-    async def _rollouts(
-        self, run: str, step: int, groups: Mapping[str, Sequence[Recorded]], facts: RunFacts
-    ) -> dict[str, RolloutFold]:
-        """Rollouts of the groups whose fate is to be trained."""
-        names: list[str] = []
-        for index in range(facts.recipe.run.prompts_per_step):
-            closing = groups[prompt_stream(run, str(step), index)][-1].event
-            if isinstance(closing, GroupClosed) and closing.fate is Fate.TRAINED:
-                samples = range(facts.recipe.run.samples_per_prompt)
-                names += [rollout_stream(run, str(step), index, sample) for sample in samples]
+    async def _rollouts(self, run: str, step: int, prompts: Sequence[int], facts: RunFacts) -> dict[str, RolloutFold]:
+        """Rollouts of the admitted prompts."""
+        samples = range(facts.recipe.run.samples_per_prompt)
+        names = [rollout_stream(run, str(step), prompt, sample) for prompt in prompts for sample in samples]
         streams = await self._stores.ledger.read_many(names)
         return {name: fold_rollout(streams.get(name, [])) for name in names}
 
@@ -114,6 +114,20 @@ def _rollout_facts(stream: str, fold: RolloutFold, *, overlong_filtering: bool) 
             overlong_filtering=overlong_filtering,
         ),
     )
+
+
+def _closed(prompt: int, stream: Sequence[Recorded]) -> ClosedGroup:
+    """How a prompt's group ended.
+
+    Raises:
+        NotReady: it has not.
+    """
+    events = [recorded.event for recorded in stream]
+    opened = next((event for event in events if isinstance(event, GroupOpened)), None)
+    closing = next((event for event in events if isinstance(event, GroupClosed)), None)
+    if opened is None or closing is None:
+        raise NotReady(f"prompt {prompt} has no fate yet")
+    return ClosedGroup(prompt=prompt, fate=closing.fate, version=opened.version)
 
 
 def _child(name: str, stream: Sequence[Recorded]) -> ChildHead:

@@ -45,7 +45,16 @@ TRAINER_QUEUE = "trainer"
 QUEUE_DEADLINE = timedelta(days=2)
 """Longest that an activity may wait for workers and retries together: no state is without a durable deadline."""
 
-NOT_RETRYABLE = [FailureKind.DATA.value, "NonFinite", "DigestMismatch", "MismatchTooLarge", "RecipeError"]
+NOT_RETRYABLE = [
+    FailureKind.DATA.value,
+    "NonFinite",
+    "DigestMismatch",
+    "MismatchTooLarge",
+    "MissingLogprob",
+    "Inadmissible",
+    "UnfinishedValidation",
+    "RecipeError",
+]
 """Failures that would only repeat."""
 
 InputT = TypeVar("InputT")

@@ -3,6 +3,7 @@
 from pydantic import BaseModel, ConfigDict
 
 from stepwell.events.canonical import canonical_json
+from stepwell.rl.schedule import prompts_of_step
 from stepwell.tasks.task import Task
 
 
@@ -45,7 +46,8 @@ class TaskManifest(BaseModel):
         Raises:
             IndexError: the curriculum is too short.
         """
-        entries = self.train[step * prompts : (step + 1) * prompts]
+        positions = prompts_of_step(step, prompts)
+        entries = self.train[positions.start : positions.stop]
         if len(entries) < prompts:
             raise IndexError(
                 f"step {step} needs {prompts} prompts from {step * prompts} on, {len(self.train)} are there"
