@@ -44,7 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     except RPCError as error:
         if error.status != RPCStatusCode.NOT_FOUND:
             raise
-        print(f"stepwell: no run {arguments.run_name!r} is under way: `stepwell status` lists runs", file=sys.stderr)
+        name = arguments.run_name
+        print(
+            f"stepwell: no run {name!r} is under way; `stepwell report {name}` shows one that has ended",
+            file=sys.stderr,
+        )
         return 2
     if arguments.json:
         print(json.dumps(progress.model_dump(mode="json")))
