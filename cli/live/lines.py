@@ -91,7 +91,7 @@ def step_line(step: StepPicture, bound: float | None) -> str:
 
 
 def validation_line(validation: ValidationPicture, target: float | None) -> str:
-    """One validation with the interval of its pass@k, and how far it is from the target."""
+    """One validation with the interval of its pass@k; for the set that decides, how far it is from the target."""
     interval = validation.pass_k_interval
     parts = [
         f"version {validation.version} on {validation.dataset}",
@@ -99,7 +99,7 @@ def validation_line(validation: ValidationPicture, target: float | None) -> str:
         f"pass@{validation.k} {number(validation.pass_k)}"
         + (f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""),
     ]
-    if target is not None and validation.pass_k is not None and validation.dataset != "heldout":
+    if target is not None and validation.pass_k is not None and validation.dataset == "main":
         parts.append(f"target {target:g} {'reached' if validation.pass_k > target else 'not reached'}")
     if validation.opened_s is not None and validation.recorded_s is not None:
         parts.append(duration(validation.recorded_s - validation.opened_s))
