@@ -16,6 +16,7 @@ from stepwell.contracts.engine import Attestation, LoadRequest
 from stepwell.events import StepTrained, VersionAttested, VersionCreated
 from stepwell.events.streams import engine_stream, weights_stream
 from stepwell.policy.engine_http.service import EngineService
+from stepwell.policy.protocol import EngineError
 from stepwell.policy.weights import DigestMismatch, load_folder, weights_digest
 
 
@@ -36,6 +37,8 @@ class EngineActivities:
     first: str
     """Manifest of the folder that the engine was started with, which it may read again."""
     loads: int = 0
+    _shut: bool = False
+    """Whether the gate is closed because what is loaded was not attested."""
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @activity.defn(name="load_weights")
@@ -61,32 +64,42 @@ class EngineActivities:
                 raise DigestMismatch(
                     f"version {version} arrived with the digest {digest}, recorded is {made.digests.exported}"
                 )
-            self.service.close_gate()
+            unattested = self._shut
+            if not self._shut:
+                self.service.close_gate()
+                self._shut = True
             try:
                 await self.service.load(version, folder)
-                served = await self.service.engine.score(tuple(probe_ids))
-                difference = max(abs(ours - theirs) for ours, theirs in zip(served, made.probe, strict=True))
-                bound = await self._probe_bound(run)
-                if difference > bound:
-                    raise ProbeMismatch(
-                        f"version {version}: the engine's log-probabilities of the probe differ by {difference:.2e} "
-                        f"from the trainer's, allowed are {bound:.0e}: it serves other weights than it loaded"
-                    )
-                attested = VersionAttested(
-                    version=version,
-                    digest=digest,
-                    probe_difference=difference,
-                    load=self.loads,
-                    load_s=time.monotonic() - began,
+            except EngineError:
+                if not unattested:  # the engine is as it was, at a version that it has attested
+                    self._open()
+                raise
+            served = await self.service.engine.score(tuple(probe_ids))
+            difference = max(abs(ours - theirs) for ours, theirs in zip(served, made.probe, strict=True))
+            bound = await self._probe_bound(run)
+            if difference > bound:
+                raise ProbeMismatch(
+                    f"version {version}: the engine's log-probabilities of the probe differ by {difference:.2e} "
+                    f"from the trainer's, allowed are {bound:.0e}: it serves other weights than it loaded"
                 )
-                head = await self.stores.ledger.append(
-                    engine_stream(run, self.engine_id), [attested], expected_seq=self.next_seq, actor=self.stores.actor
-                )
-                self.next_seq, self.loads = head.seq + 1, self.loads + 1
-                self._forget_but({made.export, self.first})
-            finally:
-                self.service.open_gate()
+            attested = VersionAttested(
+                version=version,
+                digest=digest,
+                probe_difference=difference,
+                load=self.loads,
+                load_s=time.monotonic() - began,
+            )
+            head = await self.stores.ledger.append(
+                engine_stream(run, self.engine_id), [attested], expected_seq=self.next_seq, actor=self.stores.actor
+            )
+            self.next_seq, self.loads = head.seq + 1, self.loads + 1
+            self._open()  # only now: whatever failed above leaves the engine without traffic
+            self._forget_but({made.export, self.first})
             return Attestation(engine=self.engine_id, version=version, digest=digest, probe_difference=difference)
+
+    def _open(self) -> None:
+        self._shut = False
+        self.service.open_gate()
 
     def _forget_but(self, kept: set[str]) -> None:
         """Removes the folders of versions that are served no more."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from db.ledger import Recorded
 from stepwell.contracts.run import RunFold, ValidationScore, VersionRef
 from stepwell.events import (
-    AttemptOpened,
     OperatorActed,
     RolloutEnded,
     RolloutFailed,
@@ -90,7 +89,6 @@ class RolloutFold:
     ended: RolloutEnded | None
     graded: RolloutGraded | None
     failed: RolloutFailed | None
-    attempts: int
     facts: tuple[Event, ...]
     """All its events."""
     head: str
@@ -108,7 +106,6 @@ def fold_rollout(stream: Sequence[Recorded]) -> RolloutFold:
         ended=next((event for event in events if isinstance(event, RolloutEnded)), None),
         graded=next((event for event in events if isinstance(event, RolloutGraded)), None),
         failed=next((event for event in events if isinstance(event, RolloutFailed)), None),
-        attempts=sum(isinstance(event, AttemptOpened) for event in events),
         facts=events,
         head=stream[-1].envelope.hash if stream else "",
     )
