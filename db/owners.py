@@ -9,6 +9,7 @@ from db.errors import NotOwner
 OWNERS: dict[str, str] = {
     "run": "control",
     "operator": "control",
+    "health": "control",
     "prompt": "control",
     "validation": "control",
     "trial": "control",

@@ -1,6 +1,6 @@
 """What passes between the run's workflow and engines."""
 
-from stepwell.contracts.run import Contract
+from stepwell.contracts.base import Contract
 
 
 class EngineRef(Contract):

@@ -3,7 +3,8 @@
 from enum import StrEnum
 from typing import Literal
 
-from stepwell.contracts.run import Contract, PromptRef
+from stepwell.contracts.base import Contract
+from stepwell.contracts.run import PromptRef
 from stepwell.events.group_closed import Fate
 
 Purpose = Literal["train", "validation"]
@@ -16,6 +17,8 @@ class FailureKind(StrEnum):
     """Engine, sandbox, network or host: retried with backoff, never scored."""
     DATA = "data"
     """The task or the prompt is broken: not retried."""
+    OPERATOR = "operator"
+    """An operator skipped the prompt, or stopped the run."""
 
 
 class RolloutRequest(Contract):
@@ -38,15 +41,17 @@ class RolloutRequest(Contract):
 
 
 class RolloutOutcome(Contract):
-    """A rollout ended by itself."""
+    """A rollout ended by itself, or was held by a pause."""
 
     stream: str
     """Its stream."""
-    verdict_key: str
+    held: bool = False
+    """It stands at its last recorded turn, and is to be asked for again when the pause is over."""
+    verdict_key: str = ""
     """What its verdict depends on."""
-    score: float | None
+    score: float | None = None
     """Its score, if its tree had been graded before; else None: it waits for grading."""
-    generated_tokens: int
+    generated_tokens: int = 0
     """Tokens generated."""
 
 
@@ -111,6 +116,10 @@ class GroupInput(Contract):
     """Deadline of one attempt at a rollout."""
     rollout_attempts: int
     """Attempts at a rollout."""
+    timeout_s: float
+    """Longest that the prompts may be open, pauses left out."""
+    skipped: str = ""
+    """An operator's reason to skip the prompts before they began; empty: they are not skipped."""
     notify: str | None
     """Id of the workflow that is told when the prompts are closed, if any."""
 
@@ -143,6 +152,8 @@ class CloseGroupsRequest(Contract):
     """The prompts."""
     samples: int
     """Rollouts a prompt."""
+    skipped: str = ""
+    """An operator's reason, if the prompts were skipped; their fate is then that, whatever the scores."""
 
 
 class GroupFate(Contract):

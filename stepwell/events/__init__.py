@@ -10,18 +10,23 @@ from stepwell.events.checkpoint_saved import CheckpointSaved
 from stepwell.events.engine_started import EngineStarted
 from stepwell.events.group_closed import GroupClosed
 from stepwell.events.group_opened import GroupOpened
+from stepwell.events.hold_raised import HoldRaised
 from stepwell.events.operator_acted import OperatorActed
+from stepwell.events.prompt_replaced import PromptReplaced
 from stepwell.events.rollout_ended import RolloutEnded
 from stepwell.events.rollout_failed import RolloutFailed
 from stepwell.events.rollout_graded import RolloutGraded
 from stepwell.events.rollout_restarted import RolloutRestarted
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
+from stepwell.events.stall_began import StallBegan
+from stepwell.events.stall_ended import StallEnded
 from stepwell.events.step_admitted import StepAdmitted
 from stepwell.events.step_completed import StepCompleted
 from stepwell.events.step_dispatched import StepDispatched
 from stepwell.events.step_trained import StepTrained
 from stepwell.events.turn_recorded import TurnRecorded
+from stepwell.events.usage_recorded import UsageRecorded
 from stepwell.events.validation_closed import ValidationClosed
 from stepwell.events.validation_opened import ValidationOpened
 from stepwell.events.validation_recorded import ValidationRecorded
@@ -35,18 +40,23 @@ AnyEvent = Annotated[
     | EngineStarted
     | GroupClosed
     | GroupOpened
+    | HoldRaised
     | OperatorActed
+    | PromptReplaced
     | RolloutEnded
     | RolloutFailed
     | RolloutGraded
     | RolloutRestarted
     | RunCreated
     | RunFinished
+    | StallBegan
+    | StallEnded
     | StepAdmitted
     | StepCompleted
     | StepDispatched
     | StepTrained
     | TurnRecorded
+    | UsageRecorded
     | ValidationClosed
     | ValidationOpened
     | ValidationRecorded
@@ -77,6 +87,8 @@ def parse(type: str, schema: int, body: dict[str, Any]) -> Event:
         raise UnknownEvent(
             f"event {type} has schema {schema}, this Stepwell reads up to {known.SCHEMA}; upgrade to read it"
         )
+    for older in range(schema, known.SCHEMA):
+        body = known.UPCASTS[older](body)
     return _ADAPTER.validate_python({"type": type, **body})
 
 

@@ -1,6 +1,6 @@
 """What all events have in common."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -22,6 +22,8 @@ class Event(BaseModel):
     KIND: ClassVar[Kind] = "fact"
     SCHEMA: ClassVar[int] = 1
     MEASURED: ClassVar[frozenset[str]] = frozenset()
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {}
+    """For each older schema, the pure function from its body to that of the next."""
 
     type: str
 

@@ -1,8 +1,17 @@
 """OperatorActed."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from stepwell.events.base import Event
+
+Action = Literal["pause", "resume", "drain", "stop", "skip", "limit", "approve", "reject", "set"]
+
+
+def _with_arguments(body: dict[str, Any]) -> dict[str, Any]:
+    """Schema 1 knew three actions without arguments: pause and stop took effect at the step's end."""
+    at = {} if body["action"] == "resume" else {"at": "step"}
+    return {**body, "arguments": at}
 
 
 class OperatorActed(Event):
@@ -10,9 +19,14 @@ class OperatorActed(Event):
 
     type: Literal["OperatorActed"] = "OperatorActed"
     KIND = "operational"
+    SCHEMA = 2
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _with_arguments}
 
-    action: Literal["pause", "resume", "stop"]
+    action: Action
     """What was asked."""
+    arguments: dict[str, str | int | float | bool | None]
+    """With what: `at` of a pause or stop, `step` and `prompt` of a skip, `limit` and `value`, `gate`, `key` and `value`
+    of a setting."""
     who: str
     """Identity of the client whose Update was accepted."""
     reason: str

@@ -1,8 +1,14 @@
 """RolloutFailed."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from stepwell.events.base import Event
+
+
+def _same(body: dict[str, Any]) -> dict[str, Any]:
+    """Schema 2 only adds a kind of failure."""
+    return body
 
 
 class RolloutFailed(Event):
@@ -10,8 +16,11 @@ class RolloutFailed(Event):
 
     type: Literal["RolloutFailed"] = "RolloutFailed"
 
-    failure: Literal["infra", "data"]
-    """Whose fault."""
+    SCHEMA = 2
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _same}
+
+    failure: Literal["infra", "data", "operator"]
+    """Whose doing: `operator` skipped the prompt, or stopped the run."""
     cause: str
     """In words."""
 

@@ -26,6 +26,11 @@ def operator_stream(run: str) -> str:
     return f"operator/{run}"
 
 
+def health_stream(run: str) -> str:
+    """What the run's watcher saw: stalls, usage."""
+    return f"health/{run}"
+
+
 def weights_stream(run: str) -> str:
     """Every weight version of the run."""
     return f"weights/{run}"

@@ -5,16 +5,19 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stepwell.contracts.run import RunPlan, ValidationSchedule
+from stepwell.contracts.run import Band, Gates, RunPlan, ValidationSchedule
 from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import WarmUpConfig
 from stepwell.policy.micro.shipped import shipped
 from stepwell.recipe.sections import (
+    BANDS,
     AgentSection,
     FailureSection,
     FolderPolicy,
     ForgedTasks,
+    GateSection,
+    LimitSection,
     PackageTasks,
     RunSection,
     SamplingSection,
@@ -86,6 +89,10 @@ class Recipe(Section):
     """When versions are validated, and on what."""
     failures: FailureSection = FailureSection()
     """Budgets and deadlines."""
+    limits: LimitSection = LimitSection()
+    """What the run may use."""
+    gates: GateSection = GateSection()
+    """Where an operator is asked."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -107,6 +114,11 @@ class Recipe(Section):
             )
         if isinstance(self.policy, MicroPolicy) and self.policy.version_0 == "shipped":
             self._fits_shipped(self.policy)
+        if self.failures.min_prompts > self.run.prompts_per_step:
+            raise ValueError(
+                f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
+                f"{self.run.prompts_per_step}: every step would wait for an operator"
+            )
         if isinstance(self.tasks, PackageTasks) and self.validation.heldout_tasks:
             raise ValueError(
                 'validation.heldout_tasks would do nothing with tasks.source = "package": a package has one family; '
@@ -138,6 +150,7 @@ class Recipe(Section):
         return RunPlan(
             max_steps=self.run.max_steps,
             max_staleness=self.run.max_staleness,
+            prompts=self.run.prompts_per_step,
             samples=self.run.samples_per_prompt,
             validation_samples=validation.samples,
             validation=ValidationSchedule(
@@ -153,6 +166,19 @@ class Recipe(Section):
             rollout_attempts=self.failures.rollout_attempts,
             step_timeout_s=self.failures.step_timeout_s,
             warm_up_timeout_s=self.failures.warm_up_timeout_s,
+            group_timeout_s=self.failures.group_timeout_s,
+            groups_in_flight=self.run.groups_in_flight,
+            min_prompts=self.failures.min_prompts,
+            limits=dict(self.limits),
+            gates=self._gates(),
+        )
+
+    def _gates(self) -> Gates:
+        bands = {name: getattr(self.gates, name) for name in BANDS}
+        return Gates(
+            publish=self.gates.publish,
+            validation=self.gates.validation,
+            bands=tuple(Band(metric=name, low=band[0], high=band[1]) for name, band in bands.items() if band),
         )
 
 

@@ -31,6 +31,8 @@ class RunSection(Section):
     """Versions between checkpoints; those between are rebuilt from the recorded batches."""
     steps_per_history: int = Field(default=20, ge=1)
     """Steps after which the workflow continues as new."""
+    groups_in_flight: int = Field(default=0, ge=0)
+    """Prompt groups of a step that are open at once; 0: all of them."""
     mismatch_bound: float = Field(default=1e-3, gt=0)
     """A step fails when the mean |log-probability by the trainer - by the engine| is above it, in nats: a broken cache
     or a stale version shows there. 1e-3 for float32; 0.1 for bfloat16."""
@@ -84,6 +86,64 @@ class FailureSection(Section):
     """One attempt at a training step."""
     warm_up_timeout_s: float = Field(default=3600.0, gt=0)
     """One attempt at version 0."""
+    group_timeout_s: float = Field(default=7200.0, gt=0)
+    """A prompt group at most, pauses left out: a rollout that has not ended by then has failed, and the group closes
+    without it."""
+    reserve: int = Field(default=0, ge=0)
+    """Prompts kept to replace those that are quarantined or abandoned, in this order; without one left, or with 0, the
+    step is smaller."""
+    min_prompts: int = Field(default=1, ge=1)
+    """Trained prompts that a step needs; with fewer the run waits for an operator (`approve` or `reject`)."""
+
+
+class LimitSection(Section):
+    """Reaching one pauses the run at once and says which; `stepwell limit` moves it. None: no limit."""
+
+    steps: int | None = Field(default=None, ge=1)
+    """Training steps begun."""
+    hours: float | None = Field(default=None, gt=0)
+    """Wall clock, pauses included."""
+    gpu_hours: float | None = Field(default=None, gt=0)
+    """Time of engines and trainer ranks, each counted as one accelerator, on a machine without any too."""
+    generated_tokens: int | None = Field(default=None, ge=1)
+    """Tokens generated, in training and validation."""
+    sandbox_minutes: float | None = Field(default=None, gt=0)
+    """Time that sandboxes were held for turns and tests."""
+
+
+Range = tuple[float, float]
+"""Lowest and highest allowed value."""
+
+
+class GateSection(Section):
+    """Where the run waits for `stepwell approve` or `stepwell reject`; a rejection stops it."""
+
+    publish: bool = False
+    """Before a new weight version is served."""
+    validation: bool = False
+    """Before a validation begins."""
+    reward: Range | None = None
+    """Mean reward of a step."""
+    kl: Range | None = None
+    """Estimate of the divergence of the trained policy from the one that generated, in nats a token."""
+    mask_rate: Range | None = None
+    """Share of a step's rollouts without a vote."""
+    grad_norm: Range | None = None
+    """Norm of a step's gradient before clipping."""
+    pass_k: Range | None = None
+    """pass@k on the set `main`."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        for name in BANDS:
+            band = getattr(self, name)
+            if band is not None and band[0] >= band[1]:
+                raise ValueError(f"gates.{name} is {list(band)}: the lower bound comes first")
+        return self
+
+
+BANDS = ("reward", "kl", "mask_rate", "grad_norm", "pass_k")
+"""Metrics that a gate can watch."""
 
 
 class ValidationSection(Section):
