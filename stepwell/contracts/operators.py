@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+from pydantic import Field
+
 from stepwell.contracts.base import Contract
 
 Pause = Literal["now", "drain", "step"]
@@ -126,11 +128,11 @@ class OperatorFold(Contract):
     """Its reason."""
     skips: tuple[SkippedPrompt, ...] = ()
     """Prompts taken out."""
-    limits: dict[Limit, float | None] = {}
+    limits: dict[Limit, float | None] = Field(default_factory=dict[Limit, float | None])
     """Limits that were moved; the recipe's hold for the others."""
-    settings: dict[str, float | int] = {}
+    settings: dict[str, float | int] = Field(default_factory=dict[str, float | int])
     """Keys of the recipe that were set."""
-    answers: dict[str, Literal["approve", "reject"]] = {}
+    answers: dict[str, Literal["approve", "reject"]] = Field(default_factory=dict[str, Literal["approve", "reject"]])
     """Gates that were answered."""
     holds: tuple[OpenHold, ...] = ()
     """Gates and limits that wait for an answer, oldest first."""

@@ -1,5 +1,7 @@
 """What passes between the run's workflow and its activities."""
 
+from pydantic import Field
+
 from stepwell.contracts.base import Contract
 from stepwell.contracts.operators import OpenHold, OperatorFold
 from stepwell.events.run_finished import RunEnd
@@ -337,5 +339,5 @@ class Progress(Contract):
     """What is away, or fails again and again."""
     usage: Usage | None = None
     """What the run has used, as far as it was told."""
-    settings: dict[str, float | int] = {}
+    settings: dict[str, float | int] = Field(default_factory=dict[str, float | int])
     """Keys of the recipe that operators have set."""
