@@ -13,15 +13,15 @@ from db.database import Database
 from db.errors import LeaseLost
 
 _REGISTER = text(
-    "INSERT INTO engine_leases (engine_id, token, run, url, secret, queue, registered_at, expires_at) VALUES "
-    "(:engine_id, :token, :run, :url, :secret, :queue, clock_timestamp(), "
+    "INSERT INTO engine_leases (engine_id, token, run, url, secret, queue, version, registered_at, expires_at) VALUES "
+    "(:engine_id, :token, :run, :url, :secret, :queue, :version, clock_timestamp(), "
     "clock_timestamp() + make_interval(secs => :ttl_s)) "
     "ON CONFLICT (engine_id) DO UPDATE SET token = excluded.token, run = excluded.run, url = excluded.url, "
-    "secret = excluded.secret, queue = excluded.queue, registered_at = excluded.registered_at, "
-    "expires_at = excluded.expires_at"
+    "secret = excluded.secret, queue = excluded.queue, version = excluded.version, "
+    "registered_at = excluded.registered_at, expires_at = excluded.expires_at"
 )
 _RENEW = text(
-    "UPDATE engine_leases SET expires_at = clock_timestamp() + make_interval(secs => :ttl_s) "
+    "UPDATE engine_leases SET expires_at = clock_timestamp() + make_interval(secs => :ttl_s), version = :version "
     "WHERE engine_id = :engine_id AND token = :token AND expires_at > clock_timestamp() RETURNING engine_id"
 )
 _RELEASE = text(
@@ -29,8 +29,8 @@ _RELEASE = text(
     "WHERE engine_id = :engine_id AND token = :token AND expires_at > clock_timestamp()"
 )
 _LIVE = text(
-    "SELECT engine_id, run, url, secret, queue FROM engine_leases WHERE run = :run AND expires_at > clock_timestamp() "
-    "ORDER BY registered_at, engine_id"
+    "SELECT engine_id, run, url, secret, queue, version FROM engine_leases "
+    "WHERE run = :run AND expires_at > clock_timestamp() ORDER BY registered_at, engine_id"
 )
 
 
@@ -47,6 +47,8 @@ class EngineAddress(NamedTuple):
     """Bearer token that it answers to."""
     queue: str
     """Its task queue, `engine-<id>`."""
+    version: int | None = None
+    """Weight version that it said it serves when it last renewed; it may load another by now."""
 
 
 class Lease(NamedTuple):
@@ -66,26 +68,28 @@ class Engines:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def register(self, engine_id: str, run: str, url: str, queue: str, *, secret: str, ttl_s: float) -> Lease:
-        """Appear as live for `ttl_s` seconds. An older registration of the same id loses its lease.
+    async def register(
+        self, engine_id: str, run: str, url: str, queue: str, *, secret: str, ttl_s: float, version: int | None = None
+    ) -> Lease:
+        """Appear as live for `ttl_s` seconds, serving `version`. An older registration of the same id loses its lease.
 
         Raises:
             DatabaseUnavailable: no connection.
         """
         token = secrets.token_hex(16)
-        values = {"engine_id": engine_id, "token": token, "run": run, "url": url, "secret": secret}
-        values |= {"queue": queue, "ttl_s": ttl_s}
+        values: dict[str, object] = {"engine_id": engine_id, "token": token, "run": run, "url": url, "secret": secret}
+        values |= {"queue": queue, "ttl_s": ttl_s, "version": version}
         await self._database.rows(_REGISTER, values)
         return Lease(engine_id, token)
 
-    async def renew(self, lease: Lease, *, ttl_s: float) -> None:
-        """Stay live for another `ttl_s` seconds.
+    async def renew(self, lease: Lease, *, ttl_s: float, version: int | None = None) -> None:
+        """Stay live for another `ttl_s` seconds, serving `version`.
 
         Raises:
             LeaseLost: it ran out, or another process registered under the same id: register again.
             DatabaseUnavailable: no connection.
         """
-        if not await self._database.rows(_RENEW, {**lease._asdict(), "ttl_s": ttl_s}):
+        if not await self._database.rows(_RENEW, {**lease._asdict(), "ttl_s": ttl_s, "version": version}):
             raise LeaseLost(
                 f"the lease of engine {lease.engine_id} ran out, or another process registered under its id: "
                 "take no traffic, and register again"

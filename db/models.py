@@ -1,9 +1,20 @@
-"""Tables: the ledger, the blobs, the engines' leases. The projections' tables are in `db/projections/tables.py`."""
+"""Tables: the ledger, the blobs, the leases. The projections' tables are in `db/projections/tables.py`."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, CheckConstraint, DateTime, Identity, Index, LargeBinary, MetaData, Text, text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Identity,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Text,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import UserDefinedType
 
@@ -117,5 +128,33 @@ class EngineLease(Base):
     """Its task queue."""
     registered_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     """When."""
+    expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    """Until when it counts as alive."""
+    version: Mapped[int | None] = mapped_column(Integer)
+    """Weight version that it has attested and serves, as of the last renewal."""
+
+
+class WorkerLease(Base):
+    """A worker process, for as long as its event loop says so: an operational row that is updated, no fact."""
+
+    __tablename__ = "worker_leases"
+    __table_args__ = (Index("worker_leases_live", "expires_at"),)
+
+    worker_id: Mapped[str] = mapped_column(Name, primary_key=True)
+    """Id of the process."""
+    token: Mapped[str] = mapped_column(Text)
+    """Drawn at registration: only its holder renews."""
+    kind: Mapped[str] = mapped_column(Text)
+    """`control`, `trainer`, `engine` or `sandbox`."""
+    run: Mapped[str | None] = mapped_column(Name)
+    """The only run that it serves; null: any."""
+    queue: Mapped[str] = mapped_column(Text)
+    """Task queue that it polls."""
+    host: Mapped[str] = mapped_column(Text)
+    """Name of its machine."""
+    pid: Mapped[int] = mapped_column(Integer)
+    """Process there."""
+    registered_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    """When it appeared."""
     expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     """Until when it counts as alive."""

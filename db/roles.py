@@ -5,11 +5,11 @@ With one role for everything, as on a hosted database, nothing is granted and th
 
 from sqlalchemy import Connection, text
 
-from db.models import Base, EngineLease
+from db.models import Base, EngineLease, WorkerLease
 from db.projections.tables import PROJECTIONS, ProjectorPosition
 
 APPENDER = "stepwell_appender"
-"""Workers: they insert and read; they renew the leases of engines, which are no facts."""
+"""Workers: they insert and read; they renew leases, which are no facts."""
 PROJECTOR = "stepwell_projector"
 """Keeps the tables for reading."""
 AUDITOR = "stepwell_auditor"
@@ -17,17 +17,26 @@ AUDITOR = "stepwell_auditor"
 
 _PROJECTED = ", ".join(row.__tablename__ for row in (*PROJECTIONS, ProjectorPosition))
 
-_PLAIN = ", ".join(sorted(set(Base.metadata.tables) - {EngineLease.__tablename__}))
-_OPEN = ", ".join(column.name for column in EngineLease.__table__.columns if column.name not in ("secret", "token"))
+_LEASES: tuple[type[Base], ...] = (EngineLease, WorkerLease)
+_PLAIN = ", ".join(sorted(set(Base.metadata.tables) - {row.__tablename__ for row in _LEASES}))
 
-_READ_ALL = (f"SELECT ON {_PLAIN}, alembic_version", f"SELECT ({_OPEN}) ON {EngineLease.__tablename__}")
-"""All but what opens an engine."""
+
+def _open(row: type[Base]) -> str:
+    """Columns of a table of leases that open nothing."""
+    return ", ".join(column.name for column in row.__table__.columns if column.name not in ("secret", "token"))
+
+
+_READ_ALL = (
+    f"SELECT ON {_PLAIN}, alembic_version",
+    *(f"SELECT ({_open(row)}) ON {row.__tablename__}" for row in _LEASES),
+)
+"""All but what opens an engine or holds a lease."""
 
 GRANTS: dict[str, tuple[str, ...]] = {
     APPENDER: (
         "SELECT ON ALL TABLES IN SCHEMA public",
         "INSERT ON events, blobs, blob_retentions",
-        "INSERT, UPDATE ON engine_leases",
+        "INSERT, UPDATE ON engine_leases, worker_leases",
     ),
     PROJECTOR: (*_READ_ALL, f"INSERT, UPDATE, DELETE, TRUNCATE ON {_PROJECTED}"),
     AUDITOR: _READ_ALL,
