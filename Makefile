@@ -18,9 +18,9 @@ test: $(FULL)
 	scripts/install-debian-packages
 	.venv/bin/python -m pytest -m 'not long' $(ARGS)
 
-# Kills and lost connections in whole runs, the long ones too.
+# Kills and lost connections in whole runs, the long ones too. The whole of it writes docs/recovery.md.
 chaos: $(FULL)
-	.venv/bin/python -m pytest tests/chaos $(ARGS)
+	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest tests/chaos $(ARGS)
 
 lint: $(FULL)
 	.venv/bin/ruff check
