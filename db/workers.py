@@ -37,6 +37,11 @@ _LIVE = text(
     "AND (CAST(:run AS text) IS NULL OR run IS NULL OR run = CAST(:run AS text)) "
     "ORDER BY kind, registered_at, worker_id"
 )
+_LAST = text(
+    "SELECT kind, worker_id, host, pid, run, queue, registered_at, "
+    "CAST(extract(epoch FROM clock_timestamp() - expires_at) AS float8) AS ended_s FROM worker_leases "
+    "WHERE kind = :kind AND (run IS NULL OR run = :run) ORDER BY expires_at DESC LIMIT 1"
+)
 
 
 class WorkerAddress(NamedTuple):
@@ -67,6 +72,15 @@ class LiveWorker(NamedTuple):
     queue: str
     registered_at: datetime
     """When it appeared, by the database's clock."""
+
+
+class LastWorker(NamedTuple):
+    """The worker of a kind whose lease ran out last."""
+
+    worker: LiveWorker
+    """Who it was."""
+    ended_s: float
+    """Seconds since its lease ended; negative while it holds."""
 
 
 class WorkerLease(NamedTuple):
@@ -125,3 +139,12 @@ class WorkerLeases:
         """
         values = {"kinds": None if kinds is None else list(kinds), "run": run}
         return [LiveWorker(*row) for row in await self._database.rows(_LIVE, values)]
+
+    async def last(self, kind: str, run: str) -> LastWorker | None:
+        """The worker of a kind, among those that can work on a run, that was live last; None if there never was one.
+
+        Raises:
+            DatabaseUnavailable: no connection.
+        """
+        rows = await self._database.rows(_LAST, {"kind": kind, "run": run})
+        return LastWorker(LiveWorker(*rows[0][:-1]), rows[0].ended_s) if rows else None

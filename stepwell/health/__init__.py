@@ -1,0 +1,1 @@
+"""Whether a run gets on: stalls, and what it used against its limits."""
