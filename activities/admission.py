@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from temporalio import activity
 
 from activities.folds import RolloutFold, fold_rollout
+from activities.recipe_at import recipe_at
 from activities.stores import RunFacts, Stores
 from db.recorded import Recorded
 from stepwell.contracts.run import Admission, StepRef
-from stepwell.events import GroupClosed, GroupOpened, StepAdmitted
+from stepwell.events import GroupClosed, GroupOpened, PromptReplaced, StepAdmitted
 from stepwell.events.base import facts_digest
 from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
 from stepwell.events.streams import parse_rollout_stream, prompt_stream, rollout_stream, run_stream
@@ -28,13 +29,17 @@ class AdmissionActivities:
         """Admits every group of the step that is to be trained; asked again, it answers from the ledger."""
         stores, run, step = self._stores, request.run, request.step
         facts = await stores.run_facts(run)
-        prompts = [prompt_stream(run, str(step), index) for index in range(facts.recipe.run.prompts_per_step)]
+        recipe = await recipe_at(stores, run, step)
+        recorded = await stores.ledger.read(run_stream(run))
+        added = sum(isinstance(each.event, PromptReplaced) and each.event.step == step for each in recorded)
+        count = recipe.run.prompts_per_step + added
+        prompts = [prompt_stream(run, str(step), index) for index in range(count)]
         groups = await stores.ledger.read_many(prompts)
         children = [_child(name, groups[name]) for name in prompts]
         admission = admit(
             step,
-            facts.recipe.run.prompts_per_step,
-            facts.recipe.run.max_staleness,
+            count,
+            recipe.run.max_staleness,
             [_closed(index, groups[name]) for index, name in enumerate(prompts)],
         )
         rollouts = await self._rollouts(run, step, admission.prompts, facts)

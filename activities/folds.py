@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from db.ledger import Recorded
-from stepwell.contracts.run import RunFold, ValidationScore, VersionRef
+from stepwell.contracts.run import DispatchedStep, RunFold, ValidationScore, VersionRef
 from stepwell.events import (
-    OperatorActed,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
@@ -14,12 +13,14 @@ from stepwell.events import (
     RunFinished,
     StepAdmitted,
     StepCompleted,
+    StepDispatched,
     StepTrained,
     TurnRecorded,
     ValidationRecorded,
     VersionCreated,
 )
 from stepwell.events.base import Event
+from stepwell.operators.fold import fold_operators
 
 
 def version_ref(recorded: Recorded) -> VersionRef | None:
@@ -45,9 +46,6 @@ def newest_version(weights: Sequence[Recorded]) -> VersionRef | None:
 def fold_run_streams(run: Sequence[Recorded], operator: Sequence[Recorded], weights: Sequence[Recorded]) -> RunFold:
     """Where a run stands."""
     events = [recorded.event for recorded in run]
-    acts = [recorded.event for recorded in operator if isinstance(recorded.event, OperatorActed)]
-    stops = [act.reason for act in acts if act.action == "stop"]
-    pauses = [act.action == "pause" for act in acts if act.action in ("pause", "resume")]
     finished = [event for event in events if isinstance(event, RunFinished)]
     newest = newest_version(weights)
     completed = _count(events, StepCompleted)
@@ -66,8 +64,12 @@ def fold_run_streams(run: Sequence[Recorded], operator: Sequence[Recorded], weig
             for event in events
             if isinstance(event, ValidationRecorded)
         ),
-        paused=bool(pauses and pauses[-1]),
-        stop_reason=stops[-1] if stops else None,
+        dispatched=tuple(
+            DispatchedStep(step=event.step, version=event.version, settings=event.settings)
+            for event in events
+            if isinstance(event, StepDispatched) and event.step >= completed
+        ),
+        operators=fold_operators([recorded.event for recorded in operator]),
         finished=finished[-1].end if finished else None,
     )
 

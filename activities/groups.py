@@ -50,7 +50,7 @@ class GroupActivities:
         names = [rollout_stream(request.run, request.scope, prompt.prompt, sample) for sample in range(request.samples)]
         streams = await self._stores.ledger.read_many([stream, *names])
         folds = {name: fold_rollout(streams.get(name, [])) for name in names}
-        closing = group_closed(folds, request.purpose)
+        closing = group_closed(folds, request.purpose, request.skipped)
         standing = [recorded.event for recorded in streams[stream] if isinstance(recorded.event, GroupClosed)]
         if standing:
             closing = standing[0]
@@ -64,7 +64,7 @@ class GroupActivities:
         )
 
 
-def group_closed(folds: dict[str, RolloutFold], purpose: Purpose) -> GroupClosed:
+def group_closed(folds: dict[str, RolloutFold], purpose: Purpose, skipped: str = "") -> GroupClosed:
     """The closing event of a group, from its rollouts in the order of their samples."""
     children = [
         ChildHead(stream=name, seq=fold.next_seq - 1, head=fold.head, facts=facts_digest(fold.facts))
@@ -80,6 +80,8 @@ def group_closed(folds: dict[str, RolloutFold], purpose: Purpose) -> GroupClosed
         data = [failure for failure in failed if failure.failure == "data"]
         fate = Fate.QUARANTINED if data else Fate.ABANDONED
         cause = (data or failed)[0].cause if failed else "no rollout has a score"
+    if skipped:
+        fate, cause = Fate.SKIPPED, skipped
     return GroupClosed(
         fate=fate, scores=scores, children=children, rollout_facts=facts_of_children(children), cause=cause
     )

@@ -1,14 +1,14 @@
-"""Activity of the control worker that records what an operator asked, and who it was."""
-
-from typing import Literal, cast
+"""Activities of the control worker on `operator/<run>`: what operators asked, and what the run asks of them."""
 
 from temporalio import activity
 from temporalio.client import Client
 
 from activities.stores import Stores
-from stepwell.contracts.run import OperatorRequest, RunRef
-from stepwell.events import OperatorActed
+from stepwell.contracts.operators import HoldRequest, OperatorRequest
+from stepwell.contracts.run import RunRef
+from stepwell.events import HoldRaised, OperatorActed
 from stepwell.events.streams import operator_stream
+from stepwell.operators.fold import fold_operators
 
 
 class OperatorActivities:
@@ -27,12 +27,23 @@ class OperatorActivities:
         await self._stores.append_next(
             operator_stream(request.run),
             OperatorActed(
-                action=cast(Literal["pause", "resume", "stop"], request.action),
+                action=request.action,
+                arguments=request.arguments,
                 who=who,
                 reason=request.reason,
                 update=request.update,
             ),
         )
+        return RunRef(run=request.run)
+
+    @activity.defn(name="raise_hold")
+    async def raise_hold(self, request: HoldRequest) -> RunRef:
+        """Records that the run waits for an operator, unless it does so already."""
+        stream = operator_stream(request.run)
+        events = [recorded.event for recorded in await self._stores.ledger.read(stream)]
+        if all(hold.hold != request.hold for hold in fold_operators(events).holds):
+            before = sum(isinstance(event, HoldRaised) and event.hold == request.hold for event in events)
+            await self._stores.append_next(stream, HoldRaised(hold=request.hold, number=before, cause=request.cause))
         return RunRef(run=request.run)
 
     async def _identity(self, workflow: str, run: str | None, update: str) -> str:

@@ -9,6 +9,7 @@ from temporalio.exceptions import ApplicationError
 from activities.engine_pool import EnginePool
 from activities.folds import RolloutFold, fold_rollout
 from activities.heartbeat import beating
+from activities.holds import Held, Holds
 from activities.policy_files import PolicyFiles
 from activities.rollout_row import train_sample
 from activities.stores import RunFacts, Stores
@@ -52,10 +53,11 @@ class RolloutActivities:
         self._engines = engines
         self._sandboxes = sandboxes
         self._policies = policies
+        self._holds = Holds(stores.ledger)
 
     @activity.defn(name="run_rollout")
     async def run_rollout(self, request: RolloutRequest) -> RolloutOutcome:
-        """Plays the rollout to its end, or goes on where the last attempt stopped.
+        """Plays the rollout to its end, or goes on where the last attempt stopped; a pause holds it between two turns.
 
         Any error but broken data is infrastructure's: the attempt is retried within its budget, and never scored.
         """
@@ -63,11 +65,15 @@ class RolloutActivities:
             facts = await self._stores.run_facts(request.run)
             task = await self._stores.task(request.task)
             renderer = await self._policies.renderer(request.run, facts.recipe)
-            attempt = _Attempt(self._stores, self._engines, request, facts, task, renderer)
+            attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer)
+            if await attempt.is_held():
+                return attempt.held()
             fold = await attempt.open()
             if fold.ended is None:
                 try:
                     await attempt.play(fold, self._sandboxes)
+                except Held:
+                    return attempt.held()
                 except PromptTooLong as error:
                     raise ApplicationError(str(error), type=FailureKind.DATA.value, non_retryable=True) from error
             return await attempt.outcome()
@@ -80,6 +86,7 @@ class _Attempt:
         self,
         stores: Stores,
         engines: EnginePool,
+        holds: Holds,
         request: RolloutRequest,
         facts: RunFacts,
         task: Task,
@@ -87,6 +94,7 @@ class _Attempt:
     ) -> None:
         self._stores = stores
         self._engines = engines
+        self._holds = holds
         self._request = request
         self._recipe = facts.recipe
         self._task = task
@@ -95,6 +103,18 @@ class _Attempt:
         self._next_seq = 0
         self._epoch = 0
         self._rows: list[TurnPayload] = []
+
+    async def is_held(self) -> bool:
+        """Whether a pause forbids to begin: one that drains lets go on what has begun."""
+        depth = await self._holds.depth(self._request.run)
+        if depth == "drain":
+            fold = fold_rollout(await self._stores.ledger.read(self._stream))
+            return fold.ended is None and not fold.turns
+        return depth == "now"
+
+    def held(self) -> RolloutOutcome:
+        """What the group is told of a rollout that a pause holds."""
+        return RolloutOutcome(stream=self._stream, held=True)
 
     async def open(self) -> RolloutFold:
         """Fences every earlier attempt, and says where the rollout stands."""
@@ -169,6 +189,8 @@ class _Attempt:
 
     async def _sample(self, context: tuple[int, ...], room: int, turn: int) -> Sampled:
         request, recipe = self._request, self._recipe
+        if await self._holds.depth(request.run) == "now":
+            raise Held
         settings = recipe.sampling if request.purpose == "train" else recipe.validation
         seed = derive_seed(
             recipe.run.seed,

@@ -1,10 +1,13 @@
 """Activities of the control worker on `run/<run>`: fold, dispatch, complete, finish; the engines' leases."""
 
+from collections.abc import Sequence
+
 from temporalio import activity
 
 from activities.folds import fold_run_streams
 from activities.stores import Stores
 from db.engines import Engines
+from db.recorded import Recorded
 from stepwell.contracts.engine import EngineList, EngineRef
 from stepwell.contracts.run import (
     CompleteRequest,
@@ -12,12 +15,18 @@ from stepwell.contracts.run import (
     DispatchRequest,
     FinishRequest,
     PromptRef,
+    Replacements,
     RunFold,
     RunRef,
+    StepRef,
     VersionRef,
 )
-from stepwell.events import GroupClosed, RunFinished, StepCompleted, StepDispatched
+from stepwell.events import GroupClosed, PromptReplaced, RunFinished, StepCompleted, StepDispatched
+from stepwell.events.group_closed import Fate
 from stepwell.events.streams import operator_stream, prompt_stream, run_stream, weights_stream
+
+REPLACEABLE = (Fate.QUARANTINED, Fate.ABANDONED)
+"""Fates for which a prompt is replaced; one that an operator skipped is not."""
 
 
 class RunActivities:
@@ -36,15 +45,57 @@ class RunActivities:
 
     @activity.defn(name="dispatch_step")
     async def dispatch_step(self, request: DispatchRequest) -> Dispatch:
-        """Records the prompts of a step, once; returns those whose group is not closed."""
+        """Records the prompts of a step, once; returns those, and those that replace them, whose group is not closed."""
         facts = await self._stores.run_facts(request.run)
         entries = facts.manifest.step(request.step, facts.recipe.run.prompts_per_step)
         await self._stores.append_next(
             run_stream(request.run),
-            StepDispatched(step=request.step, version=request.version, tasks=[entry.blob for entry in entries]),
+            StepDispatched(
+                step=request.step,
+                version=request.version,
+                tasks=[entry.blob for entry in entries],
+                settings=request.settings,
+            ),
         )
         prompts = [PromptRef(prompt=index, task=entry.blob) for index, entry in enumerate(entries)]
+        prompts += [
+            PromptRef(prompt=replaced.prompt, task=replaced.task)
+            for replaced in await self._replaced(request.run)
+            if replaced.step == request.step
+        ]
         return await open_prompts(self._stores, request.run, str(request.step), prompts)
+
+    @activity.defn(name="replace_prompts")
+    async def replace_prompts(self, request: StepRef) -> Replacements:
+        """Puts a prompt of the reserve in the place of each that failed, while there is one; tells what can be trained.
+
+        Raises:
+            RuntimeError: a prompt has no fate yet.
+        """
+        stores, run, step = self._stores, request.run, request.step
+        facts = await stores.run_facts(run)
+        replaced = await self._replaced(run)
+        of_step = [each for each in replaced if each.step == step]
+        prompts = facts.recipe.run.prompts_per_step + len(of_step)
+        names = [prompt_stream(run, str(step), prompt) for prompt in range(prompts)]
+        streams = await stores.ledger.read_many(names)
+        closed = [_closing(name, streams[name]) for name in names]
+        failed = [prompt for prompt, closing in enumerate(closed) if closing.fate in REPLACEABLE]
+        unreplaced = [prompt for prompt in failed if all(each.replaces != prompt for each in of_step)]
+        reserve = facts.manifest.reserve[len(replaced) :]
+        for offset, (prompt, entry) in enumerate(zip(unreplaced, reserve, strict=False)):
+            event = PromptReplaced(step=step, prompt=prompts + offset, replaces=prompt, task=entry.blob)
+            await stores.append_next(run_stream(run), event)
+        return Replacements(
+            added=min(len(unreplaced), len(reserve)),
+            trained=sum(closing.fate is Fate.TRAINED for closing in closed),
+            failed=tuple(f"prompt {prompt}: {closed[prompt].fate.value}, {closed[prompt].cause}" for prompt in failed),
+        )
+
+    async def _replaced(self, run: str) -> list[PromptReplaced]:
+        """Every prompt of the reserve that was used, in order."""
+        events = [recorded.event for recorded in await self._stores.ledger.read(run_stream(run))]
+        return [event for event in events if isinstance(event, PromptReplaced)]
 
     @activity.defn(name="complete_step")
     async def complete_step(self, request: CompleteRequest) -> VersionRef:
@@ -88,3 +139,10 @@ async def open_prompts(stores: Stores, run: str, scope: str, prompts: list[Promp
         open=tuple(prompt for name, prompt in names.items() if name not in closed),
         closed=len(closed),
     )
+
+
+def _closing(name: str, stream: Sequence[Recorded]) -> GroupClosed:
+    closing = next((each.event for each in stream if isinstance(each.event, GroupClosed)), None)
+    if closing is None:
+        raise RuntimeError(f"{name} has no fate yet: nothing is replaced before the whole step is closed")
+    return closing

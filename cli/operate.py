@@ -10,7 +10,8 @@ import sys
 from temporalio.client import WorkflowUpdateFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from stepwell.contracts.run import OperatorNote, Progress
+from stepwell.contracts.operators import OperatorNote
+from stepwell.contracts.run import Progress
 from workers.runtime import connect
 from workers.services.addresses import resolve
 from workflows.ids import run_id

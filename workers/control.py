@@ -8,12 +8,15 @@ from activities.groups import GroupActivities
 from activities.operators import OperatorActivities
 from activities.run import RunActivities
 from activities.validation import ValidationActivities
+from activities.watch import WatchActivities
 from db.database import Database
 from db.engines import Engines
 from db.errors import BrokenStream, DatabaseUnavailable
 from db.projections.projector import Projector
+from db.workers import WorkerLeases
 from stepwell.events import UnknownEvent
 from stepwell.events.envelope import BrokenLink
+from workers.presence import LEASE_S
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
 from workflows.contracts import CONTROL_QUEUE
@@ -22,14 +25,18 @@ from workflows.training_run import TrainingRun
 from workflows.validation import Validation
 
 PROJECT_EVERY_S = 2.0
+ACTIVITIES_AT_ONCE = 200
+"""Each run under way has one that watches it, besides those that are over at once."""
 
 
 async def run_control(addresses: Addresses) -> None:
     """Serves the queue `control` until told to stop."""
-    async with runtime("control", addresses, connections=8) as opened:
+    async with runtime("control", addresses, connections=8, queue=CONTROL_QUEUE) as opened:
         runs = RunActivities(opened.stores, Engines(opened.database))
         groups = GroupActivities(opened.stores)
+        operators = OperatorActivities(opened.stores, opened.client)
         validations = ValidationActivities(opened.stores)
+        watcher = WatchActivities(opened.stores, WorkerLeases(opened.database), opened.client, lease_s=LEASE_S)
         readers = Database(addresses.projector, pool_size=1)
         projecting = asyncio.create_task(_project(readers))
         try:
@@ -40,6 +47,7 @@ async def run_control(addresses: Addresses) -> None:
                     runs.fold_run,
                     runs.dispatch_step,
                     runs.complete_step,
+                    runs.replace_prompts,
                     runs.finish_run,
                     runs.list_engines,
                     groups.open_groups,
@@ -47,10 +55,12 @@ async def run_control(addresses: Addresses) -> None:
                     AdmissionActivities(opened.stores).admit_step,
                     validations.open_validation,
                     validations.close_validation,
-                    OperatorActivities(opened.stores, opened.client).record_operator,
+                    operators.record_operator,
+                    operators.raise_hold,
+                    watcher.watch_run,
                 ],
                 workflows=[TrainingRun, PromptGroup, Validation],
-                concurrency=16,
+                concurrency=ACTIVITIES_AT_ONCE,
                 pollers=4,
             )
         finally:

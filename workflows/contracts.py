@@ -12,6 +12,7 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 from stepwell.contracts.engine import Attestation, EngineList, LoadRequest
+from stepwell.contracts.operators import HoldRequest, OperatorRequest
 from stepwell.contracts.rollout import (
     CloseGroupsRequest,
     FailRolloutsRequest,
@@ -30,12 +31,14 @@ from stepwell.contracts.run import (
     DispatchRequest,
     FinishRequest,
     OpenValidationRequest,
-    OperatorRequest,
+    Replacements,
     RunFold,
     RunRef,
     StepRef,
     ValidationScore,
     VersionRef,
+    WatchReport,
+    WatchRequest,
 )
 
 CONTROL_QUEUE = "control"
@@ -124,6 +127,8 @@ LEDGER_ATTEMPT = timedelta(seconds=60)
 """Enough for any fold or append here; a hung connection is given up after it."""
 BEAT = timedelta(seconds=20)
 """Detection time of a dead worker."""
+ENGINE_BEAT = timedelta(seconds=10)
+"""The same of an engine that loads: as long as its lease."""
 
 FOLD_RUN = ActivitySpec("fold_run", CONTROL_QUEUE, RunRef, RunFold, LEDGER_ATTEMPT)
 DISPATCH_STEP = ActivitySpec("dispatch_step", CONTROL_QUEUE, DispatchRequest, Dispatch, LEDGER_ATTEMPT)
@@ -137,6 +142,9 @@ OPEN_GROUPS = ActivitySpec("open_groups", CONTROL_QUEUE, OpenGroupsRequest, Disp
 CLOSE_GROUPS = ActivitySpec("close_groups", CONTROL_QUEUE, CloseGroupsRequest, GroupsClosed, LEDGER_ATTEMPT)
 LIST_ENGINES = ActivitySpec("list_engines", CONTROL_QUEUE, RunRef, EngineList, LEDGER_ATTEMPT)
 RECORD_OPERATOR = ActivitySpec("record_operator", CONTROL_QUEUE, OperatorRequest, RunRef, LEDGER_ATTEMPT)
+RAISE_HOLD = ActivitySpec("raise_hold", CONTROL_QUEUE, HoldRequest, RunRef, LEDGER_ATTEMPT)
+REPLACE_PROMPTS = ActivitySpec("replace_prompts", CONTROL_QUEUE, StepRef, Replacements, LEDGER_ATTEMPT)
+WATCH_RUN = ActivitySpec("watch_run", CONTROL_QUEUE, WatchRequest, WatchReport, timedelta(hours=2), BEAT)
 FINISH_RUN = ActivitySpec("finish_run", CONTROL_QUEUE, FinishRequest, RunRef, LEDGER_ATTEMPT)
 
 RUN_ROLLOUT = ActivitySpec(
@@ -157,9 +165,9 @@ LOAD_WEIGHTS = ActivitySpec(
     LoadRequest,
     Attestation,
     timedelta(minutes=10),
-    BEAT,
-    attempts=2,
-    pickup=timedelta(seconds=20),
+    ENGINE_BEAT,
+    attempts=1,  # the engine itself tries again, once another has attested; else the run looks for engines again
+    pickup=ENGINE_BEAT,
 )
 
 ALL_ACTIVITIES = (
@@ -173,6 +181,9 @@ ALL_ACTIVITIES = (
     CLOSE_GROUPS,
     LIST_ENGINES,
     RECORD_OPERATOR,
+    RAISE_HOLD,
+    REPLACE_PROMPTS,
+    WATCH_RUN,
     FINISH_RUN,
     RUN_ROLLOUT,
     GRADE_ROLLOUT,

@@ -1,6 +1,7 @@
 """Bringing every live engine to a weight version."""
 
 import asyncio
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from temporalio import workflow
@@ -13,27 +14,46 @@ from workflows.run_state import RunState
 
 LOOK_AGAIN = timedelta(seconds=2)
 """How often engines are looked for while there is none."""
+LATE = timedelta(seconds=10)
+"""How long the engines that are not the first to attest a version are waited for."""
 
 
-async def load_on_all(run: str, version: int, state: RunState) -> None:
-    """Returns when at least one engine has attested the version and every other live one was asked for it.
+async def load_on_all(run: str, version: int, state: RunState, show: Callable[[], None]) -> None:
+    """Returns when at least one engine has attested the version, and the others were given a little longer.
 
-    An engine that does not answer has no traffic: rollouts ask for the version by number. It loads what its run serves
-    when it comes back.
+    A later one takes traffic when it has attested: rollouts ask for the version by number. One that failed, or comes
+    back, loads by itself what the others serve.
     """
     if state.serving == version and state.engines:
         return
     while True:
         state.wait(f"engines to load version {version}")
+        show()
         listed = await LIST_ENGINES(RunRef(run=run))
-        attested = await asyncio.gather(*(_load(run, version, engine) for engine in listed.engines))
-        serving = [answer.engine for answer in attested if answer is not None]
+        serving = await _first_and_soon(run, version, listed.engines)
         if serving:
             state.serving = version
-            state.engines = tuple(serving)
+            state.engines = serving
             return
         state.wait(f"an engine (none is alive for version {version})")
+        show()
         await workflow.sleep(LOOK_AGAIN)
+
+
+async def _first_and_soon(run: str, version: int, engines: Sequence[EngineRef]) -> tuple[str, ...]:
+    """Engines that attested the version; empty if all failed. One that hangs holds up nobody for long."""
+    loads = [asyncio.create_task(_load(run, version, engine)) for engine in engines]
+    pending = loads
+    while pending and not _attested(loads):
+        _, pending = await workflow.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+    if pending:
+        await workflow.wait(pending, timeout=LATE.total_seconds())
+    return _attested(loads)
+
+
+def _attested(loads: "Sequence[asyncio.Task[Attestation | None]]") -> tuple[str, ...]:
+    answers = [load.result() for load in loads if load.done()]
+    return tuple(answer.engine for answer in answers if answer is not None)
 
 
 async def _load(run: str, version: int, engine: EngineRef) -> Attestation | None:

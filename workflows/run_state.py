@@ -1,11 +1,22 @@
-"""What a run's workflow has in hand, and how it shows it: details and search attributes in the Temporal UI."""
+"""What a run's workflow has in hand: a view of the ledger plus what is under way, and how it shows it."""
 
 from temporalio import workflow
 from temporalio.common import SearchAttributeKey
 
+from stepwell.contracts.operators import OperatorFold
 from stepwell.contracts.rollout import GroupsClosed
-from stepwell.contracts.run import Dispatch, Progress, RunFold, RunInput, ValidationScore, VersionRef
+from stepwell.contracts.run import (
+    Dispatch,
+    Progress,
+    RunFold,
+    RunInput,
+    Stall,
+    Usage,
+    ValidationScore,
+    VersionRef,
+)
 from stepwell.events.run_finished import RunEnd
+from workflows.run_page import run_page
 
 RECIPE = SearchAttributeKey.for_keyword("StepwellRecipe")
 STATE = SearchAttributeKey.for_keyword("StepwellState")
@@ -14,55 +25,81 @@ VERSION = SearchAttributeKey.for_int("StepwellVersion")
 
 
 class RunState:
-    """A view of the ledger plus what is under way; rebuilt by the fold whenever the workflow starts."""
+    """Rebuilt by the fold whenever the workflow starts."""
 
     def __init__(self, run: RunInput) -> None:
         self._recipe = run.recipe
         self._run = run.run
         self._plan = run.plan
-        self._waiting = "the ledger"
+        self._waiting = {"generation": "the ledger", "training": ""}
         self._scores: list[ValidationScore] = []
         self._shown: tuple[str, int, int] | None = None
         self._scope = ""
+        self._prompts: dict[int, int] = {}
+        self._open_validation = ""
+        self.max_steps = run.plan.max_steps
         self.version: VersionRef | None = None
+        self.published = -1
         self.admitted = 0
         self.training = 0
         self.generating = 0
         self.serving = -1
         self.engines: tuple[str, ...] = ()
         self.open_prompts: set[int] = set()
-        self.paused = False
+        self.stalls: tuple[Stall, ...] = ()
+        self.usage: Usage | None = None
         self.end: RunEnd | None = None
         self.end_cause = ""
+        self.training_over = False
+        self.over = False
 
     def take(self, fold: RunFold) -> None:
         """Starts from what the ledger says."""
         self.version = fold.version
         self.admitted = fold.admitted
         self.training = fold.completed
-        self.paused = fold.paused or self.paused
+        self.generating = fold.admitted
+        self.published = self.newest - 1  # the newest one's gates are looked at again; what is older was served
         self._scores = list(fold.validations)
-        if fold.stop_reason is not None:
-            self.finish(RunEnd.STOPPED, fold.stop_reason)
-        self.show()
 
     @property
     def newest(self) -> int:
         """Newest weight version, -1 before version 0."""
         return -1 if self.version is None else self.version.version
 
+    @property
+    def scope(self) -> str:
+        """Scope of the step whose groups are open."""
+        return self._scope
+
+    @property
+    def open_validation(self) -> str:
+        """Scope of the validation that is under way; empty if there is none."""
+        return self._open_validation
+
     def open(self, step: int, dispatch: Dispatch) -> None:
         """A step's groups are open."""
         self.generating = step
         self._scope = dispatch.scope
+        self._prompts[step] = len(dispatch.open) + dispatch.closed
         self.open_prompts = {prompt.prompt for prompt in dispatch.open}
-        self.show()
 
     def closed(self, closed: GroupsClosed) -> None:
         """Groups of the open step are closed; word of another step comes late and says nothing new."""
         if closed.scope == self._scope:
             self.open_prompts -= {group.prompt for group in closed.groups}
-            self.show()
+
+    def prompts_of(self, step: int) -> int:
+        """Prompts of a step, those among them that replace others."""
+        return self._prompts.get(step, self._plan.prompts)
+
+    def is_closed(self, step: int, prompt: int) -> bool:
+        """Whether a prompt has its fate already."""
+        return self._scope == str(step) and step in self._prompts and prompt not in self.open_prompts
+
+    def validating(self, scope: str) -> None:
+        """A validation begins, or (empty) has ended."""
+        self._open_validation = scope
 
     def score(self, version: int, dataset: str) -> ValidationScore | None:
         """A validation's result, if it is known."""
@@ -74,52 +111,49 @@ class RunState:
     def scored(self, score: ValidationScore) -> None:
         """A validation ended."""
         self._scores.append(score)
-        self.show()
 
     def finish(self, end: RunEnd, cause: str) -> None:
         """The run ends at the next boundary; the first reason stands."""
         if self.end is None:
             self.end, self.end_cause = end, cause
-            self.show()
 
-    def close(self, end: RunEnd) -> None:
-        """The run's stream is closed."""
-        self.end = end
-        self._waiting = "nothing: the run is over"
-        self.show()
+    def wait(self, what: str, lane: str = "generation") -> None:
+        """Names what one of the two coroutines waits for; empty: nothing."""
+        self._waiting[lane] = what
 
-    def wait(self, what: str) -> None:
-        """Names what the run waits for."""
-        self._waiting = what
-        self.show()
+    @property
+    def waiting(self) -> str:
+        """What the run waits for, in words."""
+        if self.over:
+            return "nothing: the run is over"
+        waits = [what for what in self._waiting.values() if what]
+        return "; ".join([*(f"{stall.what}: {stall.cause}" for stall in self.stalls), *waits]) or "nothing"
 
-    def refuse_if(self, condition: bool, reason: str) -> None:
-        """Refuses an Update: it leaves no trace in the state.
-
-        Raises:
-            ValueError: with the reason, if the condition holds.
-        """
-        if condition:
-            raise ValueError(reason)
-
-    def progress(self) -> Progress:
+    def progress(self, operators: OperatorFold) -> Progress:
         """What the run does now."""
         mains = [score for score in self._scores if score.dataset == "main"]
         return Progress(
-            state=self._name(),
-            waiting_for=self._waiting,
+            state=self._name(operators),
+            waiting_for=self.waiting,
             version=self.newest,
             generating=self.generating,
             open_groups=len(self.open_prompts),
             training=self.training,
             serving=self.serving,
             last_validation=mains[-1] if mains else None,
+            holds=operators.holds,
+            stalls=self.stalls,
+            usage=self.usage,
+            settings=operators.settings,
         )
 
-    def show(self) -> None:
+    def show(self, operators: OperatorFold) -> None:
         """Writes the details page; search attributes only when they change, since each change is a history event."""
-        workflow.set_current_details(self._details())
-        shown = (self._name(), self.generating, self.newest)
+        progress = self.progress(operators)
+        workflow.set_current_details(
+            run_page(self._run, self._plan, progress, self._scores[-8:], self.engines, operators)
+        )
+        shown = (progress.state, self.generating, self.newest)
         if shown != self._shown:
             self._shown = shown
             workflow.upsert_search_attributes(
@@ -131,30 +165,15 @@ class RunState:
                 ]
             )
 
-    def _name(self) -> str:
-        if self._waiting.startswith("nothing"):
+    def _name(self, operators: OperatorFold) -> str:
+        if self.over:
             return "finished"
         if self.end is not None:
             return "stopping"
-        return "paused" if self.paused else "running"
-
-    def _details(self) -> str:
-        rows = [
-            ("State", self._name()),
-            ("Waits for", self._waiting),
-            ("Step", f"{self.generating} of {self._plan.max_steps} being generated, {self.training} being trained"),
-            ("Open groups", str(len(self.open_prompts))),
-            (
-                "Weight version",
-                f"{self.newest} newest, {self.serving} served by {', '.join(self.engines) or 'no engine'}",
-            ),
-        ]
-        lines = [f"## {self._run}", "", *(f"- **{name}**: {value}" for name, value in rows)]
-        if self._scores:
-            lines += ["", "### Validations (newest last)", ""]
-            lines += [
-                f"- version {score.version} on {score.dataset}: pass@1 **{score.pass_1:.3f}**, "
-                f"pass@{score.k} **{score.pass_k:.3f}**"
-                for score in self._scores[-8:]
-            ]
-        return "\n".join(lines)
+        if operators.depth == "drain":
+            return "drained" if not self.open_prompts and self.training >= self.admitted else "draining"
+        if operators.depth is not None:
+            return "paused"
+        if operators.holds:
+            return "waiting"
+        return "stalled" if self.stalls else "running"

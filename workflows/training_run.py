@@ -7,190 +7,113 @@ step's boundary, when no group is open.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from datetime import timedelta
+from collections.abc import Coroutine
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, WorkflowAlreadyStartedError
-from temporalio.workflow import ParentClosePolicy
+from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError
 
-from stepwell.contracts.rollout import GroupInput, GroupsClosed
-from stepwell.contracts.run import (
-    CompleteRequest,
-    Dispatch,
-    DispatchRequest,
-    FinishRequest,
-    OpenValidationRequest,
-    OperatorNote,
-    OperatorRequest,
-    Progress,
-    RunFold,
-    RunInput,
-    RunRef,
-    StepRef,
-    ValidationInput,
-)
+from stepwell.contracts.operators import HoldRequest, OperatorNote, SkipNote, StopNote
+from stepwell.contracts.rollout import GroupsClosed
+from stepwell.contracts.run import FinishRequest, Progress, RunInput, RunRef, WatchReport, WatchRequest
+from stepwell.events.operator_acted import Action
 from stepwell.events.run_finished import RunEnd
-from stepwell.events.streams import validation_scope
 from workflows import contracts as activity
-from workflows.engine_loading import load_on_all
-from workflows.ids import group_id, run_id, validation_id
-from workflows.prompt_group import PromptGroup
+from workflows.generation import Generation
+from workflows.ids import group_id, validation_id
+from workflows.operated import Operated
+from workflows.operator_desk import DEPTH
 from workflows.run_state import RunState
-from workflows.validation import Validation
-
-RECONCILE = timedelta(seconds=30)
-"""How often the ledger is asked for groups whose signal may have been lost."""
+from workflows.training import Training
 
 
 @workflow.defn
-class TrainingRun:
+class TrainingRun(Operated):
     """One run, from version 0 to its end."""
 
     @workflow.init
     def __init__(self, run: RunInput) -> None:
-        self._run = run.run
+        super().__init__(run.run, RunState(run))
         self._plan = run.plan
-        self._state = RunState(run)
-        self._operators = asyncio.Lock()
-        self._all_generated = False
+        self._limits_moved = False
+        self._generation = Generation(run, self._state, self._desk, self)
+        self._training = Training(run, self._state, self._desk, self)
 
     @workflow.run
     async def run(self, run: RunInput) -> RunEnd:
         """Goes on from where the ledger says; returns how the run ended."""
         fold = await activity.FOLD_RUN(RunRef(run=self._run))
+        self._state.take(fold)
+        self._desk.take(fold.operators)
         if fold.finished is not None:
             return fold.finished
-        self._state.take(fold)
+        if fold.operators.stop is not None:
+            self._state.finish(RunEnd.STOPPED, fold.operators.stop_reason)
+        watching = asyncio.create_task(self._watch())
         try:
-            if fold.version is None:
-                await self._gate("version 0")
-                self._state.version = await activity.CREATE_POLICY(
-                    RunRef(run=self._run), attempt=timedelta(seconds=self._plan.warm_up_timeout_s)
-                )
-            last = min(self._plan.max_steps, fold.completed + self._plan.steps_per_history)
-            await self._both(self._generate_all(fold, last), self._train(fold, last))
+            await self._both(self._generation.run(fold), self._training.run(fold, self._generation))
         except (ActivityError, ChildWorkflowError) as error:
             await self._finish(RunEnd.FAILED, _cause(error))
             raise ApplicationError(f"run {self._run} failed: {_cause(error)}", non_retryable=True) from error
+        finally:
+            watching.cancel()
         if self._state.end is None:
             await workflow.wait_condition(workflow.all_handlers_finished)
             workflow.continue_as_new(run)
         await self._finish(self._state.end, self._state.end_cause)
         return self._state.end
 
-    async def _generate_all(self, fold: RunFold, last: int) -> None:
-        await self._generate(fold, last)
-        self._all_generated = True
+    async def gate(self, before: str, deeper_than: int, lane: str = "generation") -> None:
+        """Holds while a pause is in force that is deeper than this (see `DEPTH`)."""
+        if self._desk.depth > deeper_than:
+            self._state.wait(f"an operator's resume (before {before})", lane)
+            self.show()
+            await workflow.wait_condition(lambda: self._desk.depth <= deeper_than)
+        self._state.wait(before, lane)
+        self.show()
 
-    async def _generate(self, fold: RunFold, last: int) -> None:
-        """Serves, validates, rolls out and admits, step by step; at the run's last step the newest versions too."""
-        state, staleness = self._state, self._plan.max_staleness
-        tail = staleness + 1 if last == self._plan.max_steps else 0
-        for step in range(fold.admitted, last + tail):
-            version = max(0, step - staleness)
-            await self._until(f"weight version {version}", lambda version=version: state.newest >= version)
-            await self._gate(f"step {step}")
-            if state.end is not None:
-                return
-            await load_on_all(self._run, version, state)
-            if await self._validated_to_target(version):
-                state.finish(RunEnd.TARGET, "")
-                return
-            if step < last:
-                await self._roll_out(step, version)
-        if last == self._plan.max_steps:
-            state.finish(RunEnd.MAX_STEPS, "")
+    async def ask(self, gate: str, cause: str, lane: str = "generation") -> bool:
+        """Waits for an operator's answer to a gate, unless it was given; a rejection ends the run."""
+        state, desk = self._state, self._desk
+        if gate not in desk.fold.answers:
+            await self.hold(gate, cause)
+            state.wait(f"an operator's answer to {gate}", lane)
+            self.show()
+            await workflow.wait_condition(lambda: gate in desk.fold.answers or state.end is not None)
+        answer = desk.fold.answers.get(gate)
+        if answer is not None and not answer.approved:
+            state.finish(RunEnd.STOPPED, f"{gate} was rejected: {answer.reason}")
+        return answer is not None and answer.approved
 
-    async def _train(self, fold: RunFold, last: int) -> None:
-        """Trains what was admitted, in order, until no more will be: however the run ends, no batch is left over."""
-        state = self._state
-        for step in range(fold.completed, last):
-            state.training = step
-            await workflow.wait_condition(lambda step=step: state.admitted > step or self._all_generated)
-            if state.admitted <= step:
-                return
-            await self._gate(f"training of step {step}")
-            made = await activity.TRAIN_STEP(
-                StepRef(run=self._run, step=step), attempt=timedelta(seconds=self._plan.step_timeout_s)
-            )
-            await activity.COMPLETE_STEP(CompleteRequest(run=self._run, step=step, made=made))
-            state.version = made
-            state.show()
+    async def hold(self, name: str, cause: str) -> None:
+        """Records that the run waits for an operator, once."""
+        if all(hold.hold != name for hold in self._desk.fold.holds):
+            await activity.RAISE_HOLD(HoldRequest(run=self._run, hold=name, cause=cause))
+            self._desk.hold(name, cause)
+            self.show()
 
-    async def _roll_out(self, step: int, version: int) -> None:
-        """Starts the step's groups, waits until each is closed, fixes the batch."""
-        state = self._state
-        request = DispatchRequest(run=self._run, step=step, version=version)
-        dispatch = await activity.DISPATCH_STEP(request)
-        state.open(step, dispatch)
-        await self._start_groups(dispatch, version)
-        while state.open_prompts:
-            state.wait("rollouts")
-            try:
-                await workflow.wait_condition(lambda: not state.open_prompts, timeout=RECONCILE)
-            except TimeoutError:
-                dispatch = await activity.DISPATCH_STEP(request)
-                state.open(step, dispatch)
-                await self._start_groups(dispatch, version)
-        await activity.ADMIT_STEP(StepRef(run=self._run, step=step))
-        state.admitted = step + 1
+    def show(self) -> None:
+        """Writes what the Temporal UI shows of the run."""
+        self._state.show(self._desk.fold)
 
-    async def _start_groups(self, dispatch: Dispatch, version: int) -> None:
-        """Groups outlive this workflow's runs; one that is there already goes on."""
-        for prompt in dispatch.open:
-            try:
-                await workflow.start_child_workflow(
-                    PromptGroup.run,
-                    GroupInput(
-                        run=self._run,
-                        scope=dispatch.scope,
-                        purpose="train",
-                        version=version,
-                        prompts=(prompt,),
-                        samples=self._plan.samples,
-                        rollout_timeout_s=self._plan.rollout_timeout_s,
-                        rollout_attempts=self._plan.rollout_attempts,
-                        notify=run_id(self._run),
-                    ),
-                    id=group_id(self._run, dispatch.scope, prompt.prompt),
-                    parent_close_policy=ParentClosePolicy.ABANDON,
-                )
-            except WorkflowAlreadyStartedError:
-                workflow.logger.info("group %s/%d goes on", dispatch.scope, prompt.prompt)
-
-    async def _validated_to_target(self, version: int) -> bool:
-        """Validates the version where the plan says so; True if that ends the run."""
-        schedule, final = self._plan.validation, version == self._plan.max_steps
-        reached = False
-        if schedule.due(version) or final:
-            score = await self._validate(version, "main")
-            reached = schedule.target is not None and version > 0 and score > schedule.target
-            if reached and schedule.confirm:
-                await self._validate(
-                    version, "confirm"
-                )  # looked at once, after the decision: an unbiased second measure
-        if reached or final or (version == 0 and schedule.initial):
-            for dataset in schedule.report:
-                await self._validate(version, dataset)
-        return reached
-
-    async def _validate(self, version: int, dataset: str) -> float:
-        """pass@k of a version on a set; from the ledger if it stands there."""
-        state = self._state
-        known = state.score(version, dataset)
-        if known is None:
-            await self._gate(f"validation of version {version}")
-            state.wait(f"validation of version {version} on {dataset}")
-            request = OpenValidationRequest(run=self._run, version=version, dataset=dataset)
-            known = await workflow.execute_child_workflow(
-                Validation.run,
-                ValidationInput(request=request, plan=self._plan),
-                id=validation_id(self._run, validation_scope(version, dataset)),
-            )
-            state.scored(known)
-        return known.pass_k
+    async def _watch(self) -> None:
+        """Keeps asking the watcher: for stalls, for what was used, for limits that were reached."""
+        state, desk = self._state, self._desk
+        while True:
+            self._limits_moved = False
+            held = tuple(hold.hold.removeprefix("limit/") for hold in desk.fold.holds if "limit/" in hold.hold)
+            limits = {**self._plan.limits, **desk.fold.limits}
+            request = WatchRequest(run=self._run, known=state.stalls, limits=limits, held=held)
+            asked = asyncio.create_task(_asked(request))
+            await workflow.wait_condition(lambda asked=asked: asked.done() or self._limits_moved)
+            asked.cancel()
+            report = await asked
+            if report is None:
+                continue  # asked anew, with the limits that hold now
+            state.stalls, state.usage = report.stalls, report.usage
+            if report.reached is not None:
+                await self.hold(f"limit/{report.reached}", report.cause)
+            self.show()
 
     async def _both(self, generate: Coroutine[Any, Any, None], train: Coroutine[Any, Any, None]) -> None:
         """Runs both to the end; the failure of one cancels the other and is raised."""
@@ -202,80 +125,62 @@ class TrainingRun:
         for task in done:
             task.result()
 
-    async def _until(self, what: str, condition: Callable[[], bool]) -> None:
-        self._state.wait(what)
-        await workflow.wait_condition(condition)
-
-    async def _gate(self, before: str) -> None:
-        """Holds here while the run is paused."""
-        if self._state.paused:
-            self._state.wait(f"an operator's resume (before {before})")
-            await workflow.wait_condition(lambda: not self._state.paused)
-        self._state.wait(before)
-
     async def _finish(self, end: RunEnd, cause: str) -> None:
         await activity.FINISH_RUN(FinishRequest(run=self._run, end=end, version=self._state.newest, cause=cause))
-        self._state.close(end)
+        self._state.finish(end, cause)
+        self._state.over = True
+        self.show()
         await workflow.wait_condition(workflow.all_handlers_finished)
 
     @workflow.signal
     def groups_closed(self, closed: GroupsClosed) -> None:
         """A prompt group tells that it is closed."""
         self._state.closed(closed)
+        self.show()
 
     @workflow.query
     def progress(self) -> Progress:
         """What the run does now."""
-        return self._state.progress()
+        return self._state.progress(self._desk.fold)
 
-    async def _act(self, action: str, note: OperatorNote) -> None:
-        info = workflow.current_update_info()
-        assert info is not None
-        await activity.RECORD_OPERATOR(
-            OperatorRequest(run=self._run, action=action, reason=note.reason, update=info.id)
-        )
+    async def _acted(self, action: Action, note: OperatorNote) -> None:
+        """Tells open groups what concerns them, and the watcher."""
+        state = self._state
+        if isinstance(note, StopNote):
+            state.finish(RunEnd.STOPPED, note.reason)
+        if isinstance(note, StopNote) and note.at == "now":
+            await self._tell(self._open_work(), "skip", f"the run was stopped: {note.reason}")
+        elif isinstance(note, SkipNote):
+            if state.scope == str(note.step) and note.prompt in state.open_prompts:
+                await self._tell([group_id(self._run, state.scope, note.prompt)], "skip", note.reason)
+        elif self._desk.depth < DEPTH["drain"] and action in ("resume", "limit", "stop"):
+            await self._tell(self._open_work(), "resume")
+        self._limits_moved |= action == "limit"
+        self.show()
 
-    @workflow.update
-    async def pause(self, note: OperatorNote) -> Progress:
-        """No new step, validation or training begins until `resume`; what is under way is finished."""
-        async with self._operators:
-            await self._act("pause", note)
-            self._state.paused = True
-            self._state.show()
-        return self._state.progress()
+    def _open_work(self) -> list[str]:
+        """Workflows whose rollouts a pause holds."""
+        state = self._state
+        names = [group_id(self._run, state.scope, prompt) for prompt in sorted(state.open_prompts)]
+        return names + ([validation_id(self._run, state.open_validation)] if state.open_validation else [])
 
-    @workflow.update
-    async def resume(self, note: OperatorNote) -> Progress:
-        """Ends a pause."""
-        async with self._operators:
-            await self._act("resume", note)
-            self._state.paused = False
-            self._state.show()
-        return self._state.progress()
+    async def _tell(self, names: list[str], signal: str, reason: str | None = None) -> None:
+        """Signals workflows; one that is over needs no word."""
+        arguments = [] if reason is None else [OperatorNote(reason=reason)]
+        for name in names:
+            try:
+                await workflow.get_external_workflow_handle(name).signal(signal, args=arguments)
+            except ApplicationError as error:
+                workflow.logger.info("%s is over: %s", name, error)
 
-    @workflow.update
-    async def stop(self, note: OperatorNote) -> Progress:
-        """Ends the run at the next step's boundary; what was admitted is trained."""
-        async with self._operators:
-            await self._act("stop", note)
-            self._state.paused = False
-            self._state.finish(RunEnd.STOPPED, note.reason)
-        return self._state.progress()
 
-    @pause.validator
-    def _may_pause(self, note: OperatorNote) -> None:
-        self._state.refuse_if(note.reason.strip() == "", "a reason is needed: why is the run paused?")
-        self._state.refuse_if(self._state.paused, "the run is paused already; `resume` ends the pause")
-        self._state.refuse_if(self._state.end is not None, "the run is ending")
-
-    @resume.validator
-    def _may_resume(self, note: OperatorNote) -> None:
-        self._state.refuse_if(not self._state.paused, "the run is not paused")
-
-    @stop.validator
-    def _may_stop(self, note: OperatorNote) -> None:
-        self._state.refuse_if(note.reason.strip() == "", "a reason is needed: why is the run stopped?")
-        self._state.refuse_if(self._state.end is not None, "the run is ending already")
+async def _asked(request: WatchRequest) -> WatchReport | None:
+    """What the watcher tells; None if it was called off, or could not tell."""
+    try:
+        return await activity.WATCH_RUN(request)
+    except (ActivityError, asyncio.CancelledError) as error:
+        workflow.logger.info("the watcher gave no report: %s", error)
+        return None
 
 
 def _cause(error: ActivityError | ChildWorkflowError) -> str:

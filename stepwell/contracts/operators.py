@@ -117,6 +117,15 @@ class OpenHold(Contract):
     """In words."""
 
 
+class GateAnswer(Contract):
+    """What an operator said to a gate."""
+
+    approved: bool
+    """Approved, or rejected."""
+    reason: str
+    """As given."""
+
+
 class OperatorFold(Contract):
     """What is in force of all that operators asked."""
 
@@ -132,14 +141,16 @@ class OperatorFold(Contract):
     """Limits that were moved; the recipe's hold for the others."""
     settings: dict[str, float | int] = Field(default_factory=dict[str, float | int])
     """Keys of the recipe that were set."""
-    answers: dict[str, Literal["approve", "reject"]] = Field(default_factory=dict[str, Literal["approve", "reject"]])
+    answers: dict[str, GateAnswer] = Field(default_factory=dict[str, GateAnswer])
     """Gates that were answered."""
     holds: tuple[OpenHold, ...] = ()
     """Gates and limits that wait for an answer, oldest first."""
 
     @property
     def depth(self) -> Pause | None:
-        """The deepest pause in force: a limit that was reached is a pause at once."""
+        """The deepest pause in force: a limit that was reached is a pause at once; a stop ends every pause."""
+        if self.stop is not None:
+            return None
         if any(hold.hold.startswith("limit/") for hold in self.holds):
             return "now"
         return self.pause

@@ -160,7 +160,7 @@ class RunFold(Contract):
     validations: tuple[ValidationScore, ...]
     """Results so far."""
     dispatched: tuple[DispatchedStep, ...]
-    """Steps that were dispatched and not admitted."""
+    """Steps that were dispatched and not completed."""
     operators: OperatorFold
     """What is in force of all that operators asked."""
     finished: RunEnd | None
@@ -240,6 +240,17 @@ class Admission(Contract):
     """Of them, without a vote."""
     reward_mean: float
     """Mean score."""
+
+
+class Replacements(Contract):
+    """How a step's prompts ended, and what was put in the place of those that failed."""
+
+    added: int
+    """Prompts that were added, and are not closed."""
+    trained: int
+    """Prompts that can be trained."""
+    failed: tuple[str, ...]
+    """Causes of those that cannot, apart from skipped ones."""
 
 
 class CompleteRequest(Contract):

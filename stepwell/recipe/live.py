@@ -6,9 +6,9 @@ reads the recipe as it was then.
 
 import difflib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError, create_model
 
 from stepwell.recipe.sections import FailureSection, RunSection, Section
 from stepwell.rl.config import OptimiserConfig
@@ -37,10 +37,11 @@ def check_setting(key: str, value: float) -> float | int:
         near = difflib.get_close_matches(key, LIVE, n=1)
         meant = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(f"{key!r} cannot be set in a run{meant}; there are {', '.join(sorted(LIVE))}")
-    field = LIVE[key].model_fields[key.partition(".")[2]]
-    adapter: TypeAdapter[Any] = TypeAdapter(Annotated[field.annotation, *field.metadata])
+    name = key.partition(".")[2]
+    field = LIVE[key].model_fields[name]
+    alone = cast(Any, create_model)("Setting", **{name: (field.annotation, field)})
     try:
-        return adapter.validate_python(value)
+        return getattr(alone(**{name: value}), name)
     except ValidationError as error:
         raise ValueError(f"{key} = {value:g}: {error.errors()[0]['msg']}") from None
 

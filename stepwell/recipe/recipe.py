@@ -1,7 +1,7 @@
 """A recipe: everything that decides a run."""
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -54,6 +54,25 @@ class TrainerSection(Section):
     """Of activations and exported weights; master weights are float32."""
     packing: PackingConfig = PackingConfig()
     """How a batch is cut."""
+    ranks: int = Field(default=1, ge=1)
+    """Processes that share a step's micro-batches, each with the whole model and `threads` threads; part of what
+    decides the bits."""
+    rank_timeout_s: float | None = Field(default=None, gt=0)
+    """Longest that a rank may take for one micro-batch, or for an exchange of gradients, before it counts as hung; 60
+    unless given. Refused with one rank."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_dependent_defaults(cls, raw: Any) -> Any:
+        if isinstance(raw, dict) and raw.get("rank_timeout_s") is None and raw.get("ranks", 1) != 1:
+            return raw | {"rank_timeout_s": 60.0}
+        return raw
+
+    @model_validator(mode="after")
+    def _refuse_useless(self) -> Self:
+        if self.ranks == 1 and self.rank_timeout_s is not None:
+            raise ValueError("rank_timeout_s would do nothing: with ranks = 1 the trainer is one process")
+        return self
 
 
 class Recipe(Section):

@@ -25,6 +25,8 @@ class TaskManifest(BaseModel):
 
     train: tuple[TaskEntry, ...]
     """The curriculum: step `s` takes `[s * P, (s + 1) * P)`."""
+    reserve: tuple[TaskEntry, ...] = ()
+    """Replaces training prompts that fail, in this order."""
     main: tuple[TaskEntry, ...]
     """Validation: what decides when to stop."""
     confirm: tuple[TaskEntry, ...]

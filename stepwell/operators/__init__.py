@@ -1,0 +1,1 @@
+"""What operators asked of a run, folded."""
