@@ -32,11 +32,12 @@ class EngineActivities:
     service: EngineService
     engine_id: str
     cache: Path
-    next_seq: int
-    """Place of the next event in `engine/<run>/<id>`."""
     first: str
     """Manifest of the folder that the engine was started with, which it may read again."""
     loads: int = 0
+    """Attestations begun, loaded for or not."""
+    version: int | None = None
+    """Weight version that this engine has attested and holds; None while it holds what it has not attested."""
     _shut: bool = False
     """Whether the gate is closed because what is loaded was not attested."""
     _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -50,56 +51,89 @@ class EngineActivities:
             ProbeMismatch: the engine's log-probabilities of the probe differ from the trainer's.
         """
         async with beating():
-            return await self.serve(request.run, request.version)
+            # Loading goes on when the attempt is given up: half a load would leave nothing to serve.
+            return await asyncio.shield(self.serve(request.run, request.version))
 
     async def serve(self, run: str, version: int) -> Attestation:
-        """What `load_weights` does; called without an activity when the engine starts."""
+        """What `load_weights` does; called without an activity when the engine starts, comes back or is late. A version
+        that the engine holds already is proven again, not loaded."""
         async with self._one_at_a_time:
             began = time.monotonic()
-            weights = await self.stores.ledger.read(weights_stream(run))
-            made, probe_ids = _find(weights, version)
-            folder = await get_folder(self.stores.blobs, made.export, self.cache)
-            digest = await asyncio.to_thread(lambda: weights_digest(load_folder(folder)))
-            if digest != made.digests.exported:
-                raise DigestMismatch(
-                    f"version {version} arrived with the digest {digest}, recorded is {made.digests.exported}"
-                )
-            unattested = self._shut
-            if not self._shut:
-                self.service.close_gate()
-                self._shut = True
+            made, probe_ids = _find(await self.stores.ledger.read(weights_stream(run)), version)
+            if self.version != version:
+                await self._load(version, made)
             try:
-                await self.service.load(version, folder)
-            except EngineError:
-                if not unattested:  # the engine is as it was, at a version that it has attested
-                    self._open()
+                difference = await self._prove(run, version, made.probe, probe_ids)
+            except ProbeMismatch:
+                self.shut()
+                self.version = None
                 raise
-            served = await self.service.engine.score(tuple(probe_ids))
-            difference = max(abs(ours - theirs) for ours, theirs in zip(served, made.probe, strict=True))
-            bound = await self._probe_bound(run)
-            if difference > bound:
-                raise ProbeMismatch(
-                    f"version {version}: the engine's log-probabilities of the probe differ by {difference:.2e} "
-                    f"from the trainer's, allowed are {bound:.0e}: it serves other weights than it loaded"
-                )
             attested = VersionAttested(
                 version=version,
-                digest=digest,
+                digest=made.digests.exported,
                 probe_difference=difference,
                 load=self.loads,
                 load_s=time.monotonic() - began,
             )
-            head = await self.stores.ledger.append(
-                engine_stream(run, self.engine_id), [attested], expected_seq=self.next_seq, actor=self.stores.actor
-            )
-            self.next_seq, self.loads = head.seq + 1, self.loads + 1
+            self.loads += 1  # first: an append whose answer is lost may stand
+            await self.stores.append_next(engine_stream(run, self.engine_id), attested)
+            self.version = version
             self._open()  # only now: whatever failed above leaves the engine without traffic
             self._forget_but({made.export, self.first})
-            return Attestation(engine=self.engine_id, version=version, digest=digest, probe_difference=difference)
+            return Attestation(
+                engine=self.engine_id, version=version, digest=made.digests.exported, probe_difference=difference
+            )
+
+    @property
+    def busy(self) -> bool:
+        """Whether a version is being loaded or proven."""
+        return self._one_at_a_time.locked()
+
+    def shut(self) -> None:
+        """Takes no traffic from here on, until a version is attested."""
+        if not self._shut:
+            self._shut = True
+            self.service.close_gate()
+
+    async def _load(self, version: int, made: VersionCreated | StepTrained) -> None:
+        """Fetches, checks and loads a version behind the closed gate."""
+        folder = await get_folder(self.stores.blobs, made.export, self.cache)
+        digest = await asyncio.to_thread(lambda: weights_digest(load_folder(folder)))
+        if digest != made.digests.exported:
+            raise DigestMismatch(
+                f"version {version} arrived with the digest {digest}, recorded is {made.digests.exported}"
+            )
+        held, was_shut = self.version, self._shut
+        self.shut()
+        self.version = None
+        try:
+            await self.service.load(version, folder)
+        except EngineError:
+            self.version = held  # the engine is as it was
+            if held is not None and not was_shut:
+                self._open()
+            raise
+
+    async def _prove(self, run: str, version: int, recorded: list[float], probe_ids: list[int]) -> float:
+        """Largest difference from the trainer's log-probabilities over the probe, in nats.
+
+        Raises:
+            ProbeMismatch: it is too large.
+        """
+        served = await self.service.engine.score(tuple(probe_ids))
+        difference = max(abs(ours - theirs) for ours, theirs in zip(served, recorded, strict=True))
+        bound = await self._probe_bound(run)
+        if difference > bound:
+            raise ProbeMismatch(
+                f"version {version}: the engine's log-probabilities of the probe differ by {difference:.2e} "
+                f"from the trainer's, allowed are {bound:.0e}: it serves other weights than it loaded"
+            )
+        return difference
 
     def _open(self) -> None:
-        self._shut = False
-        self.service.open_gate()
+        if self._shut:
+            self._shut = False
+            self.service.open_gate()
 
     def _forget_but(self, kept: set[str]) -> None:
         """Removes the folders of versions that are served no more."""

@@ -1,10 +1,13 @@
 """`stepwell status`: what runs where."""
 
 import argparse
+import asyncio
+import json
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from db.workers import LiveWorker
     from workers.services.report import Report
 
 
@@ -14,8 +17,9 @@ def add_parser(
     """Adds the verb."""
     parser = subparsers.add_parser(
         "status",
-        help="say which services run where",
-        description="Says of each service where it is, its version, process and size. Exit 0 if all run, else 1.",
+        help="say which services and workers run where",
+        description="Says of each service where it is, its version, process and size, and which workers are alive. "
+        "Exit 0 if all services run, else 1.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -31,11 +35,41 @@ def run(args: argparse.Namespace) -> int:
     except ServiceError as error:
         print(f"stepwell status: {error}", file=sys.stderr)
         return 1
+    workers = _live_workers(report)
     if args.json:
-        print(report.model_dump_json(indent=2))
+        listed = [worker._asdict() | {"registered_at": worker.registered_at.isoformat()} for worker in workers]
+        print(json.dumps(report.model_dump(mode="json") | {"workers": listed}, indent=2))
     else:
         _print_table(report)
+        _print_workers(workers)
     return 0 if all(service.state == "running" for service in report.services) else 1
+
+
+def _live_workers(report: "Report") -> "list[LiveWorker]":
+    """Workers whose lease holds; none while the database does not run, or before it had a run."""
+    from db.database import Database
+    from db.errors import OldDatabase
+    from db.migrate import check
+    from db.workers import WorkerLeases
+    from workers.services.addresses import resolve
+    from workers.services.settings import ServiceName
+
+    if any(each.service is ServiceName.POSTGRES and each.state != "running" for each in report.services):
+        return []
+    url = resolve().auditor
+
+    async def look() -> "list[LiveWorker]":
+        database = Database(url, pool_size=1)
+        try:
+            return await WorkerLeases(database).live()
+        finally:
+            await database.close()
+
+    try:
+        check(url)
+    except OldDatabase:
+        return []
+    return asyncio.run(look())
 
 
 def _print_table(report: "Report") -> None:
@@ -75,3 +109,20 @@ def _print_table(report: "Report") -> None:
     else:
         until = "until `stepwell down`" if report.stays else f"as long as process {report.owner_pids} lives"
         console.print(f"home {report.home}, supervisor {report.supervisor_pid}, runs {until}", markup=False)
+
+
+def _print_workers(workers: "list[LiveWorker]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    if not workers:
+        console.print("no worker is alive")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("worker", "host", "pid", "run", "queue", "alive since"):
+        table.add_column(heading, justify="right" if heading == "pid" else "left", no_wrap=True)
+    for worker in workers:
+        since = worker.registered_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+        table.add_row(worker.kind, worker.host, str(worker.pid), worker.run or "any", worker.queue, since)
+    console.print(table)

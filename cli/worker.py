@@ -4,9 +4,12 @@ import argparse
 import asyncio
 import os
 import traceback
+from collections.abc import Awaitable, Callable
+from functools import partial
 
+from workers.beats import beat
 from workers.lifetime import OrphanError, die_with_parent, leave
-from workers.services.addresses import resolve
+from workers.services.addresses import Addresses, resolve
 
 KINDS = ("control", "trainer", "engine", "sandbox")
 
@@ -18,9 +21,13 @@ def add_parser(
     parser = subparsers.add_parser("worker", help="run one worker process until it is told to stop")
     parser.add_argument("kind", choices=KINDS, help="what it serves")
     parser.add_argument("--run", dest="run_name", help="run that an engine serves")
-    parser.add_argument("--host", default="127.0.0.1", help="address that an engine listens on (default %(default)s)")
+    parser.add_argument(
+        "--host",
+        help="address that an engine listens on and is found by (default: this machine's own on the way to Temporal)",
+    )
     parser.add_argument("--concurrency", type=int, default=64, help="rollouts at once in a sandbox worker")
     parser.add_argument("--parent", type=int, help="die when this process does, which must be the parent")
+    parser.add_argument("--beats", type=int, metavar="FD", help="pipe into which the event loop beats once a second")
     parser.set_defaults(run=run)
 
 
@@ -32,7 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.parent is not None and arguments.parent != os.getpid():
             die_with_parent(arguments.parent)
-        asyncio.run(_serve(arguments))
+        serve = _worker(arguments)  # imports for seconds: before the loop turns, not in it
+        asyncio.run(_serve(serve, arguments.beats))
         status = 0
     except OrphanError:
         status = 1
@@ -42,22 +50,29 @@ def run(arguments: argparse.Namespace) -> int:
     return leave(status)
 
 
-async def _serve(arguments: argparse.Namespace) -> None:
-    addresses = resolve()
-    # Each kind imports what it needs, and no more: a sandbox worker needs no torch.
+async def _serve(serve: Callable[[Addresses], Awaitable[None]], beats: int | None) -> None:
+    beating = None if beats is None else asyncio.create_task(beat(beats))
+    try:
+        await serve(resolve())
+    finally:
+        if beating is not None:
+            beating.cancel()
+
+
+def _worker(arguments: argparse.Namespace) -> Callable[[Addresses], Awaitable[None]]:
+    """What serves. Each kind imports what it needs, and no more: a sandbox worker needs no torch."""
     if arguments.kind == "control":
         from workers.control import run_control
 
-        await run_control(addresses)
-    elif arguments.kind == "trainer":
+        return run_control
+    if arguments.kind == "trainer":
         from workers.trainer import run_trainer
 
-        await run_trainer(addresses)
-    elif arguments.kind == "engine":
+        return run_trainer
+    if arguments.kind == "engine":
         from workers.engine import run_engine
 
-        await run_engine(addresses, run=arguments.run_name, host=arguments.host)
-    else:
-        from workers.sandbox import run_sandbox
+        return partial(run_engine, run=arguments.run_name, host=arguments.host)
+    from workers.sandbox import run_sandbox
 
-        await run_sandbox(addresses, concurrency=arguments.concurrency)
+    return partial(run_sandbox, concurrency=arguments.concurrency)

@@ -1,6 +1,7 @@
 """The engine worker: owns one generation engine of one run, and a task queue of its own.
 
 It takes no traffic before it has attested what its run serves: a lease, by which rollouts find it, is taken after that.
+A process whose engine is dead ends: whoever started it starts it anew.
 """
 
 import asyncio
@@ -11,94 +12,96 @@ from transformers.utils import logging as transformers_logging
 
 from activities.engine import EngineActivities
 from activities.folders import get_folder
-from activities.folds import newest_version
 from activities.stores import Stores
-from db.engines import Engines, Lease
-from db.errors import DatabaseUnavailable, LeaseLost
-from db.ledger import Ledger
-from stepwell.events import EngineStarted, VersionAttested, VersionCreated
+from stepwell.events import EngineStarted, VersionCreated
 from stepwell.events.streams import engine_stream, weights_stream
 from stepwell.policy.engine_http.server import listen, make_app
 from stepwell.policy.engine_http.service import EngineService
 from stepwell.policy.engines import make_engine
+from stepwell.policy.protocol import EngineError
+from workers.engine_lease import EngineLease, served_version
+from workers.own_address import own_address
 from workers.runtime import Runtime, runtime, serve
 from workers.services.addresses import Addresses
 
-LEASE_S = 10.0
-"""An engine that does not renew is out of traffic after this."""
 LOOK_S = 0.5
+CHECK_EVERY_S = 2.0
+ANSWER_S = 30.0
+"""An engine silent for this long counts as hung; vLLM on a CPU is silent while it computes a step."""
+LOADING_ANSWER_S = 300.0
+"""The same while it loads."""
 
 
-async def run_engine(addresses: Addresses, *, run: str, host: str = "127.0.0.1") -> None:
+async def run_engine(addresses: Addresses, *, run: str, host: str | None = None) -> None:
     """Serves a run's rollouts until told to stop.
 
     Args:
         addresses: of the services.
         run: which run.
-        host: address to listen on.
+        host: address to listen on; by default the one by which other machines reach this one.
+
+    Raises:
+        EngineError: the engine is dead or hangs, or cannot serve what the run serves.
     """
     transformers_logging.disable_progress_bar()
-    async with runtime("engine", addresses, connections=3) as opened:
+    unique = uuid.uuid4().hex[:8]
+    queue = f"engine-{unique}"
+    async with runtime("engine", addresses, connections=3, queue=queue, run=run) as opened:
         created = await _version_0(opened.stores, run)
         recipe = (await opened.stores.run_facts(run)).recipe
-        engine_id = f"{recipe.engine.kind}-{uuid.uuid4().hex[:8]}"
+        engine_id = f"{recipe.engine.kind}-{unique}"
         opened.stores.actor = f"engine:{engine_id}"
         folder = await get_folder(opened.stores.blobs, created.export, opened.cache)
         engine = await make_engine(recipe.engine, folder)
         service = EngineService(engine)
         secret = secrets.token_urlsafe(24)
-        listening = await listen(make_app(service, secret), host)
+        listening = await listen(make_app(service, secret), host or own_address(addresses.temporal))
         try:
-            head = await opened.stores.ledger.append(
+            await opened.stores.ledger.append(
                 engine_stream(run, engine_id),
                 [EngineStarted(engine=engine_id, backend=recipe.engine.kind, worker=opened.name)],
                 expected_seq=0,
                 actor=opened.stores.actor,
             )
-            activities = EngineActivities(opened.stores, service, engine_id, opened.cache, head.seq + 1, created.export)
+            activities = EngineActivities(opened.stores, service, engine_id, opened.cache, created.export)
             await activities.serve(run, await served_version(opened.stores.ledger, run))
-            await _serve_leased(opened, activities, run, listening.url, secret)
+            lease = EngineLease(opened.leasing, activities, run, listening.url, secret, queue)
+            await _serve_leased(opened, activities, lease, queue)
         finally:
             await listening.close()
             await engine.close()
 
 
-async def served_version(ledger: Ledger, run: str) -> int:
-    """The version that the run's engines serve now: the last one that any of them attested, else the newest."""
-    recorded = await ledger.read_prefix(engine_stream(run, ""))
-    attested = [each for each in recorded if isinstance(each.event, VersionAttested)]
-    if attested:
-        last = max(attested, key=lambda each: each.envelope.time).event
-        assert isinstance(last, VersionAttested)
-        return last.version
-    newest = newest_version(await ledger.read(weights_stream(run)))
-    return 0 if newest is None else newest.version
-
-
-async def _serve_leased(opened: Runtime, activities: EngineActivities, run: str, url: str, secret: str) -> None:
-    register = Engines(opened.database)
-    queue = f"engine-{activities.engine_id}"
-
-    async def lease() -> Lease:
-        return await register.register(activities.engine_id, run, url, queue, secret=secret, ttl_s=LEASE_S)
-
-    async def renew(held: Lease) -> None:
-        while True:
-            await asyncio.sleep(LEASE_S / 4)
-            try:
-                await register.renew(held, ttl_s=LEASE_S)
-            except LeaseLost:
-                held = await lease()
-            except DatabaseUnavailable:
-                continue  # the lease runs out by itself if this lasts
-
-    held = await lease()
-    renewing = asyncio.create_task(renew(held))
+async def _serve_leased(opened: Runtime, activities: EngineActivities, lease: EngineLease, queue: str) -> None:
+    await lease.take()
     try:
-        await serve(opened.client, queue, [activities.load_weights], concurrency=1, pollers=1)
+        async with asyncio.TaskGroup() as beside:
+            tasks = [
+                beside.create_task(lease.keep()),
+                beside.create_task(lease.follow()),
+                beside.create_task(_check(activities)),
+            ]
+            await serve(opened.client, queue, [activities.load_weights], concurrency=1, pollers=1)
+            for task in tasks:
+                task.cancel()
     finally:
-        renewing.cancel()
-        await register.release(held)
+        await lease.release()
+
+
+async def _check(activities: EngineActivities) -> None:
+    """Asks the engine whether it is well, until cancelled.
+
+    Raises:
+        EngineError: it is dead, or does not answer.
+    """
+    while True:
+        await asyncio.sleep(CHECK_EVERY_S)
+        patience_s = LOADING_ANSWER_S if activities.busy else ANSWER_S
+        try:
+            async with asyncio.timeout(patience_s):
+                await activities.service.engine.check()
+        except TimeoutError:
+            raise EngineError(f"the engine did not answer for {patience_s:.0f} s: it hangs") from None
 
 
 async def _version_0(stores: Stores, run: str) -> VersionCreated:

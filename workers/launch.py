@@ -1,4 +1,5 @@
-"""Starts the workers of a run as processes of its own, watches them, restarts one that dies, stops them at the end.
+"""Starts the workers of a run as processes of its own, watches them, restarts one that dies or hangs, stops them at the
+end.
 
 Each worker asks the kernel to die with this process, so that nothing outlives it however it ends.
 """
@@ -14,12 +15,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+from workers.beats import Pulse
+
 DEATHS_ALLOWED = 8
 """A worker that dies more often than this within the window will not get better by itself."""
 WINDOW_S = 60.0
 PAUSE_S = 0.3
 """Before a dead worker is started again."""
 LOOK_S = 0.2
+HUNG_S = 15.0
+"""A worker whose event loop was silent for this long is killed: it beats every second."""
+HUNG_AT_START_S = 120.0
+"""The same before its first beat, while it imports what it needs."""
 STOP_S = 10.0
 """From SIGTERM to SIGKILL; a worker lets activities go on for half of it."""
 
@@ -45,7 +52,10 @@ class WorkerSpec:
 class _Running:
     spec: WorkerSpec
     process: "subprocess.Popen[bytes]"
+    pulse: Pulse
     log: IO[bytes]
+    hung: bool = False
+    """Whether it was killed for its silence."""
     deaths: list[float] = field(default_factory=list[float])
 
 
@@ -55,7 +65,7 @@ class WorkerSet:
     def __init__(self, logs: Path, tell: Callable[[str], None]) -> None:
         """Args:
         logs: folder of their logs.
-        tell: where a death is told.
+        tell: where a death or a hang is told.
         """
         self._logs = logs
         self._tell = tell
@@ -66,14 +76,15 @@ class WorkerSet:
         self._logs.mkdir(parents=True, exist_ok=True)
         for spec in specs:
             log = (self._logs / f"{spec.name}.log").open("ab")
-            self._running.append(_Running(spec, _spawn(spec, log), log))
+            process, pulse = _spawn(spec, log)
+            self._running.append(_Running(spec, process, pulse, log))
 
     def pids(self) -> dict[str, int]:
         """Process of each worker, by name."""
         return {running.spec.name: running.process.pid for running in self._running}
 
     async def watch(self) -> None:
-        """Restarts what dies, until cancelled.
+        """Restarts what dies, kills what hangs, until cancelled.
 
         Raises:
             WorkerFailed: one died too often.
@@ -82,12 +93,27 @@ class WorkerSet:
             for running in self._running:
                 if running.process.poll() is not None:
                     await self._restart(running)
+                else:
+                    self._listen(running)
             await asyncio.sleep(LOOK_S)
+
+    def _listen(self, running: _Running) -> None:
+        """Kills a worker that was silent for too long; the next look finds it dead. SIGKILL ends a stopped one too."""
+        pulse = running.pulse
+        pulse.look(time.monotonic())
+        allowed_s = HUNG_S if pulse.begun else HUNG_AT_START_S
+        if pulse.silent_s > allowed_s and not running.hung:
+            running.hung = True
+            running.process.kill()
+            self._tell(
+                f"worker {running.spec.name} (pid {running.process.pid}) is hung: its event loop was silent for "
+                f"{allowed_s:.0f} s; killing it"
+            )
 
     async def _restart(self, running: _Running) -> None:
         now = time.monotonic()
         running.deaths = [at for at in running.deaths if now - at < WINDOW_S] + [now]
-        how = describe_exit(running.process.returncode)
+        how = "hung" if running.hung else describe_exit(running.process.returncode)
         if len(running.deaths) > DEATHS_ALLOWED:
             tail = (self._logs / f"{running.spec.name}.log").read_text(errors="replace")[-2000:]
             raise WorkerFailed(
@@ -96,7 +122,9 @@ class WorkerSet:
             )
         self._tell(f"worker {running.spec.name} (pid {running.process.pid}) ended {how}; starting it again")
         await asyncio.sleep(PAUSE_S * len(running.deaths))
-        running.process = _spawn(running.spec, running.log)
+        running.pulse.close()
+        running.process, running.pulse = _spawn(running.spec, running.log)
+        running.hung = False
 
     async def stop(self) -> None:
         """Ends all workers: SIGTERM, then SIGKILL after the grace. Each is gone when it returns."""
@@ -110,6 +138,7 @@ class WorkerSet:
             except subprocess.TimeoutExpired:
                 running.process.kill()
                 await asyncio.to_thread(running.process.wait)
+            running.pulse.close()
             running.log.close()
         self._running.clear()
 
@@ -121,13 +150,17 @@ def describe_exit(status: int) -> str:
     return f"with status {status}"
 
 
-def _spawn(spec: WorkerSpec, log: IO[bytes]) -> "subprocess.Popen[bytes]":
+def _spawn(spec: WorkerSpec, log: IO[bytes]) -> "tuple[subprocess.Popen[bytes], Pulse]":
+    pulse = Pulse()
     arguments = [sys.executable, "-m", "cli.main", "worker", "--parent", str(os.getpid()), *spec.arguments]
-    return subprocess.Popen(
-        arguments,
+    process = subprocess.Popen(
+        [*arguments, "--beats", str(pulse.writing)],
         stdin=subprocess.DEVNULL,
         stdout=log,
         stderr=log,
         env=QUIET_THREADS | dict(os.environ),
         start_new_session=True,
+        pass_fds=(pulse.writing,),
     )
+    pulse.started()
+    return process, pulse

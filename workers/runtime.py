@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+import math
 import os
 import socket
+import time
+import uuid
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -13,6 +16,7 @@ from typing import Any, Literal
 
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
+from temporalio.service import KeepAliveConfig, RetryConfig, RPCError
 from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
 
 from activities.stores import Stores
@@ -20,9 +24,11 @@ from db.blobs import BlobStore
 from db.database import Database
 from db.ledger import Ledger
 from db.objects import ObjectStore
+from db.workers import WorkerAddress
 from stepwell.sandbox.folders import make_owned_folder, remove_tree, sweep
 from workers.declarations import check_activities
 from workers.lifetime import on_stop_signals
+from workers.presence import present
 from workers.services.addresses import Addresses
 from workers.services.home import Home
 
@@ -30,6 +36,12 @@ WorkerKind = Literal["control", "trainer", "engine", "sandbox"]
 
 GRACE = timedelta(seconds=5)
 """How long a stopping worker lets its activities go on; they are taken up elsewhere after it."""
+CONNECT_S = 10.0
+LOOK_AGAIN_S = 0.5
+KEEP_ALIVE = KeepAliveConfig(interval_millis=12_000, timeout_millis=10_000)
+"""A silent network is noticed within 22 s. The server takes more than one ping in 10 s for an attack."""
+RETRY = RetryConfig(max_elapsed_time_millis=300_000, max_retries=0)
+"""The result of an activity is offered for as long as this, rather than worked out again."""
 
 
 @dataclass
@@ -38,6 +50,8 @@ class Runtime:
 
     addresses: Addresses
     database: Database
+    leasing: Database
+    """A connection for leases alone: they do not wait behind the work."""
     stores: Stores
     client: Client
     cache: Path
@@ -49,35 +63,78 @@ class Runtime:
 
 
 @asynccontextmanager
-async def runtime(kind: WorkerKind, addresses: Addresses, *, connections: int = 4) -> AsyncGenerator[Runtime]:
-    """Opens the stores with the workers' role, and a client whose identity names this process."""
-    name = f"{socket.gethostname()}/{os.getpid()}"
+async def runtime(
+    kind: WorkerKind, addresses: Addresses, *, connections: int = 4, queue: str | None = None, run: str | None = None
+) -> AsyncGenerator[Runtime]:
+    """Opens the stores with the workers' role, and a client whose identity names this process.
+
+    Args:
+        kind: what it is, and so what it may append.
+        addresses: of the services.
+        connections: to the database, at most, besides one for leases.
+        queue: task queue that the process is going to poll: it is listed as a live worker; None: it is none.
+        run: the only run that it serves; None: any.
+    """
+    host, pid = socket.gethostname(), os.getpid()
+    name = f"{host}/{pid}"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     logging.getLogger("temporalio.activity").setLevel(logging.WARNING)
     home = Home.of(None).root
     caches = home / "cache" / kind
     await asyncio.to_thread(sweep, caches)  # what processes that were killed have left
     cache = make_owned_folder(caches)
-    database = Database(addresses.appender, pool_size=connections)
-    objects = ObjectStore(addresses.bucket)
-    try:
-        client = await connect(addresses, identity=f"{kind}:{name}")
+    application = f"stepwell/{kind}/{pid}"
+    database = Database(addresses.appender, pool_size=connections, wait_s=math.inf, application=application)
+    leasing = Database(addresses.appender, pool_size=1, application=application)
+    objects = ObjectStore(addresses.bucket, wait_s=math.inf)
+    async with AsyncExitStack() as open_until_the_end:
+        open_until_the_end.push_async_callback(database.close)
+        open_until_the_end.push_async_callback(leasing.close)
+        open_until_the_end.push_async_callback(objects.close)
+        open_until_the_end.push_async_callback(asyncio.to_thread, remove_tree, cache)
+        client = await connect(addresses, identity=f"{kind}:{name}", wait_s=math.inf)
+        if queue is not None:
+            worker = WorkerAddress(f"{kind}-{uuid.uuid4().hex[:8]}", kind, run, queue, host, pid)
+            await open_until_the_end.enter_async_context(present(leasing, worker))
         stores = Stores(Ledger(database), BlobStore(database, objects), actor=f"{kind}:{name}")
-        yield Runtime(addresses, database, stores, client, cache, home / "models", name)
-    finally:
-        await asyncio.to_thread(remove_tree, cache)
-        await objects.close()
-        await database.close()
+        yield Runtime(addresses, database, leasing, stores, client, cache, home / "models", name)
 
 
-async def connect(addresses: Addresses, *, identity: str) -> Client:
-    """A Temporal client that carries our models."""
-    return await Client.connect(
-        addresses.temporal,
-        namespace=addresses.namespace,
-        data_converter=pydantic_data_converter,
-        identity=identity,
-    )
+async def connect(addresses: Addresses, *, identity: str, wait_s: float = 0.0) -> Client:
+    """A Temporal client that carries our models and notices a network that drops packets.
+
+    Args:
+        addresses: of the services.
+        identity: whose it is, in the server's histories.
+        wait_s: how long to wait for a server that is away.
+
+    Raises:
+        RuntimeError: the server does not answer.
+    """
+    began, told = time.monotonic(), False
+    while True:
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                client = await Client.connect(
+                    addresses.temporal,
+                    namespace=addresses.namespace,
+                    data_converter=pydantic_data_converter,
+                    identity=identity,
+                    keep_alive_config=KEEP_ALIVE,
+                    retry_config=RETRY,
+                    connect_timeout=timedelta(seconds=CONNECT_S),
+                )
+        except (RuntimeError, RPCError, TimeoutError) as error:
+            if time.monotonic() - began + LOOK_AGAIN_S > wait_s:
+                raise RuntimeError(f"Temporal does not answer at {addresses.temporal}: {error or 'silence'}") from error
+            if not told:
+                logging.warning("waiting for Temporal at %s: %s", addresses.temporal, error or "silence")
+                told = True
+        else:
+            if told:
+                logging.warning("Temporal is back after %.1f s", time.monotonic() - began)
+            return client
+        await asyncio.sleep(LOOK_AGAIN_S)
 
 
 async def serve(

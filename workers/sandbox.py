@@ -18,7 +18,7 @@ async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
         addresses: of the services.
         concurrency: rollouts and gradings at once.
     """
-    async with runtime("sandbox", addresses, connections=12) as opened:
+    async with runtime("sandbox", addresses, connections=12, queue=SANDBOX_QUEUE) as opened:
         sandboxes = BubblewrapFactory(opened.cache / "trees")
         engines = EnginePool(Engines(opened.database))
         rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores))

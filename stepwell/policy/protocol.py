@@ -75,6 +75,14 @@ class Engine(Protocol):
         which an engine attests what it serves. Length `len(token_ids) - 1`."""
         ...
 
+    async def check(self) -> None:
+        """Returns when the engine can go on.
+
+        Raises:
+            EngineError: it is dead and stays so: start it anew.
+        """
+        ...
+
     async def close(self) -> None:
         """Frees what the engine holds; generations under way raise EngineError."""
         ...

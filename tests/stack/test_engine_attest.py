@@ -47,7 +47,7 @@ async def test_wrong_probe_leaves_the_engine_without_traffic(
     try:
         service = EngineService(engine)
         stores = Stores(ledger, blobs, actor="engine:t")
-        activities = EngineActivities(stores, service, f"e-{run}", tmp_path, 0, version_0.export)
+        activities = EngineActivities(stores, service, f"e-{run}", tmp_path, version_0.export)
         for _ in range(2):
             with pytest.raises(ProbeMismatch):
                 await activities.serve(run, 0)

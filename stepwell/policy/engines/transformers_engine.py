@@ -93,6 +93,11 @@ class TransformersEngine:
             raise ValueError(f"{len(token_ids)} tokens are too long, max_context is {self._config.max_context}")
         return await self._command(lambda: self._score(token_ids))
 
+    async def check(self) -> None:
+        """See the protocol."""
+        if not self._thread.is_alive():
+            raise EngineError("the engine's thread has ended")
+
     async def close(self) -> None:
         """See the protocol. Twice is once."""
         with self._wake:

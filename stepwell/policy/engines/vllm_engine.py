@@ -159,6 +159,20 @@ class VllmEngine:
             logprobs.append(at[token].logprob)
         return tuple(logprobs)
 
+    async def check(self) -> None:
+        """See the protocol. The server answers by itself, and says whether its engine's process is alive."""
+        if self._process.ended:
+            self._failed = self._failed or self._why("the vLLM server has ended")
+        if self._failed is not None:
+            raise EngineError(self._failed)
+        try:
+            async with self._session.get("http://vllm/health") as response:
+                status = response.status
+        except (aiohttp.ClientError, OSError) as error:
+            raise EngineError(self._why(f"the vLLM server is gone ({type(error).__name__})")) from error
+        if status != 200:
+            raise EngineError(self._why(f"vLLM answered {status} to /health"))
+
     async def close(self) -> None:
         """See the protocol. Twice is once."""
         self._failed = self._failed or "the engine is closed"
