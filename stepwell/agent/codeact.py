@@ -1,5 +1,6 @@
 """The CodeAct tool set: execute_bash, str_replace_editor, think and finish, called as JSON in <tool_call> tags."""
 
+import hashlib
 import json
 import re
 from typing import Any, cast
@@ -22,6 +23,8 @@ eval "$1"
 """
 """Runs `$1` where the command before it left off. All processes of a command end with it, so its folder, exported
 variables and functions are kept in files outside the work tree."""
+
+_SHELL_FILES = ("/tmp/.shell/folder", "/tmp/.shell/environment")
 
 
 class CodeActTools:
@@ -84,6 +87,11 @@ class CodeActTools:
                 return Observation(self._clip(await edit(action.arguments, sandbox)))
             case _:
                 return Observation(self._clip("Error: " + action.arguments.get("reason", "no such function")))
+
+    async def shell_digest(self, sandbox: Sandbox) -> str:
+        """SHA-256 over the shell's folder, exported variables and functions, as the last command left them."""
+        kept = await sandbox.exec(["cat", *_SHELL_FILES], timeout_s=self._command_timeout_s)
+        return hashlib.sha256(kept.output).hexdigest()
 
     async def _bash(self, arguments: dict[str, str], sandbox: Sandbox) -> str:
         if arguments.get("is_input", "false").lower() == "true":

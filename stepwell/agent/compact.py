@@ -148,6 +148,10 @@ class CompactTools:
             case _:
                 return Observation("error: no such action")
 
+    async def shell_digest(self, sandbox: Sandbox) -> str:
+        """Nothing is kept outside the work tree."""
+        return ""
+
 
 async def _read_modules(sandbox: Sandbox, task: Task) -> dict[str, str]:
     """Modules that are there and are text; a policy with other tools may have removed some."""

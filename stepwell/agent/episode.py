@@ -4,6 +4,7 @@ Token in, token out: the context is the recorded ids, and what was generated is 
 is taken up replays its recorded actions in a fresh sandbox and goes on after the last one.
 """
 
+import hashlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,10 @@ class PromptTooLong(ValueError):
 
 
 class Divergence(Exception):
-    """Replaying the recorded actions gave another work tree than the recorded one."""
+    """Replaying the recorded actions gave another work tree, shell or observation than the recorded one."""
 
     def __init__(self, turn: int, expected: str, found: str) -> None:
-        super().__init__(f"after turn {turn} the work tree is {found}, recorded is {expected}")
+        super().__init__(f"after turn {turn} there is {found}, recorded is {expected}")
         self.turn, self.expected, self.found = turn, expected, found
 
 
@@ -87,8 +88,13 @@ class Episode:
         for index, turn in enumerate(recorded):
             observation = await self._tools.run(turn.payload.action, sandbox, self._task)
             found = await sandbox.tree_digest()
-            if found != turn.tree or observation.text != turn.payload.observation:
+            if found != turn.tree:
                 raise Divergence(index, turn.tree, found)
+            shell = await self._tools.shell_digest(sandbox)
+            if shell != turn.payload.shell:
+                raise Divergence(index, f"shell {turn.payload.shell}", f"shell {shell}")
+            if observation.text != turn.payload.observation:
+                raise Divergence(index, *(_digest_of(text) for text in (turn.payload.observation, observation.text)))
             self._keep(turn)
 
     def ended(self) -> StopReason | None:
@@ -133,6 +139,7 @@ class Episode:
         action = self._tools.parse(self._renderer.action_text(generation.token_ids))
         observation = await self._tools.run(action, sandbox, self._task)
         tree = await sandbox.tree_digest()
+        shell = await self._tools.shell_digest(sandbox)
         tool_s = time.monotonic() - began
         payload = TurnPayload(
             delta_ids=delta,
@@ -142,6 +149,7 @@ class Episode:
             action=action,
             observation=observation.text,
             finished=observation.finished,
+            shell=shell,
         )
         recorded = RecordedTurn(payload, tree, sampled.seconds + tool_s)
         return Turn(len(self._turns), recorded, len(context), sampled, tool_s)
@@ -158,3 +166,7 @@ class Episode:
         last = self._turns[-1].payload
         closing = self._renderer.stop_token_ids[:1] if last.finish_reason == "length" else ()
         return (*closing, *self._renderer.observation_ids(last.observation))
+
+
+def _digest_of(observation: str) -> str:
+    return f"observation {hashlib.sha256(observation.encode()).hexdigest()}"

@@ -64,6 +64,10 @@ class ToolSet(Protocol):
         """
         ...
 
+    async def shell_digest(self, sandbox: Sandbox) -> str:
+        """Digest of what the tools keep outside the work tree; empty if they keep nothing."""
+        ...
+
 
 class Renderer(Protocol):
     """Text to tokens and back, for one tokenizer and chat format. What was generated is never tokenised again."""

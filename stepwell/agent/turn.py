@@ -31,10 +31,13 @@ class TurnPayload(BaseModel):
     """What the agent was told."""
     finished: bool
     """Whether the action ended the episode."""
+    shell: str = ""
+    """Digest of what the tools keep outside the work tree after the action: a shell's folder, environment and
+    functions. Empty for tools without a shell."""
 
     def blob(self) -> bytes:
-        """Stored form."""
-        return canonical_json(self.model_dump(mode="json"))
+        """Stored form; an empty `shell` is left out."""
+        return canonical_json(self.model_dump(mode="json", exclude_defaults=True))
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from stepwell.events.base import Event
 
 
 class RolloutRestarted(Event):
-    """Re-running the recorded actions gave another work tree: the recorded turns are void, the rollout starts over."""
+    """Re-running the recorded actions did something else: the recorded turns are void, the rollout starts over."""
 
     type: Literal["RolloutRestarted"] = "RolloutRestarted"
     KIND = "operational"
@@ -14,11 +14,11 @@ class RolloutRestarted(Event):
     epoch: int
     """Number of the epoch that begins, from 1."""
     turn: int
-    """Turn after which the trees differed."""
+    """Turn after which something differed."""
     expected: str
-    """Tree digest as recorded."""
+    """Digest as recorded: of the work tree, or after a word `shell` or `observation` of that."""
     found: str
-    """Tree digest as rebuilt."""
+    """Digest of the same as rebuilt."""
 
     def key(self) -> str:
         return f"restart/{self.epoch}"

@@ -178,3 +178,20 @@ async def test_the_same_actions_again_give_the_same_observations_and_tree(factor
 def test_lone_surrogates_do_not_get_through() -> None:
     text = '<tool_call>{"name": "finish", "arguments": {"message": "\\ud800"}}</tool_call>'
     assert TOOLS.parse(text).arguments == {"message": "?"}
+
+
+async def test_what_the_shell_keeps_outside_the_tree_has_a_digest(factory: BubblewrapFactory) -> None:
+    async def after(*commands: str) -> tuple[str, str]:
+        made = await factory.create(FILES, SandboxLimits())
+        for command in commands:
+            await call(made, "execute_bash", command=command)
+        digests = await TOOLS.shell_digest(made), await made.tree_digest()
+        await made.destroy()
+        return digests
+
+    plain, again = await after("true"), await after("true")
+    moved, exported = await after("cd pkg"), await after("export A=$RANDOM$RANDOM$RANDOM")
+    assert plain == again
+    assert plain != await after()
+    assert len({plain, moved, exported}) == 3
+    assert moved[1] == exported[1] == plain[1], "the work tree alone would not tell"
