@@ -1,19 +1,13 @@
-"""All that the reading verbs ask of the services: a run's events as they come, its transcripts, its workflow's word.
+"""All that the reading verbs ask of the ledger's services: a run's events as they come, its transcripts, its workers.
 
 The ledger is read with the auditor's role, which can change nothing.
 """
 
-import asyncio
 import difflib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from urllib.parse import quote
-
-from temporalio.client import Client, WorkflowQueryFailedError
-from temporalio.contrib.pydantic import pydantic_data_converter
-from temporalio.service import RPCError
 
 from activities.stores import NoSuchRun
 from db.blobs import BlobStore
@@ -22,8 +16,8 @@ from db.errors import BlobMissing
 from db.ledger import Ledger
 from db.objects import ObjectStore
 from db.recorded import START, Position, Recorded
+from db.workers import LastWorker, LiveWorker, WorkerLeases
 from stepwell.agent.turn import TurnPayload
-from stepwell.contracts.run import Progress
 from stepwell.events import RolloutGraded, TurnRecorded
 from stepwell.events.streams import verdict_stream
 from stepwell.report.examples import Example, Transcript, TranscriptTurn
@@ -31,16 +25,12 @@ from stepwell.report.picture import RunPicture
 from workers.services.addresses import Addresses
 from workflows.ids import run_id
 
-_KINDS = ("run", "weights", "operator", "engine", "validation", "prompt", "rollout")
+_KINDS = ("run", "weights", "operator", "health", "engine", "validation", "prompt", "rollout")
 """Kinds of streams that belong to one run; verdicts, which runs share, are found by their keys."""
 _PAGE = 5000
 """Events asked for at once."""
 _VERDICTS = 500
 """Verdicts asked for at once."""
-_ANSWER = timedelta(seconds=2)
-"""Longest wait for a workflow's answer: without a control worker there is none."""
-_ASK_S = 2.0
-"""Between two questions to the run's workflow."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +57,13 @@ class Reader:
     Args:
         ledger: With the auditor's role.
         blobs: The store of the same services.
+        leases: Of their workers.
     """
 
-    def __init__(self, ledger: Ledger, blobs: BlobStore) -> None:
+    def __init__(self, ledger: Ledger, blobs: BlobStore, leases: WorkerLeases) -> None:
         self._ledger = ledger
         self._blobs = blobs
+        self._leases = leases
 
     async def require(self, run: str) -> None:
         """Checks that a run exists.
@@ -82,6 +74,22 @@ class Reader:
         """
         if await self._ledger.head(f"run/{run}") is None:
             raise NoSuchRun(_unknown(run, [name.removeprefix("run/") for name in await self._ledger.streams("run/")]))
+
+    async def live(self, kind: str, run: str) -> list[LiveWorker]:
+        """Live workers of a kind that can work on a run.
+
+        Raises:
+            DatabaseUnavailable: no connection.
+        """
+        return await self._leases.live([kind], run=run)
+
+    async def last(self, kind: str, run: str) -> LastWorker | None:
+        """The one of them that was live last.
+
+        Raises:
+            DatabaseUnavailable: no connection.
+        """
+        return await self._leases.last(kind, run)
 
     async def events_of(self, run: str, after: Cursor) -> Batch:
         """Events of a run, its verdicts among them, that come after a cursor.
@@ -170,34 +178,15 @@ class Follower:
 
 
 @asynccontextmanager
-async def open_reader(addresses: Addresses) -> AsyncGenerator[Reader]:
-    """A reader, for the block."""
-    database, objects = Database(addresses.auditor, pool_size=2), ObjectStore(addresses.bucket)
+async def open_reader(addresses: Addresses, *, wait_s: float = 0.0) -> AsyncGenerator[Reader]:
+    """A reader, for the block; it waits for stores that are away."""
+    database = Database(addresses.auditor, pool_size=2, wait_s=wait_s)
+    objects = ObjectStore(addresses.bucket, wait_s=wait_s)
     try:
-        yield Reader(Ledger(database), BlobStore(database, objects))
+        yield Reader(Ledger(database), BlobStore(database, objects), WorkerLeases(database))
     finally:
         await objects.close()
         await database.close()
-
-
-class Asked:
-    """What a run's workflow said last, asked beside a view, which does not wait for it."""
-
-    def __init__(self) -> None:
-        self.progress: Progress | None = None
-
-    async def keep_asking(self, addresses: Addresses, run: str) -> None:
-        """Asks until it is cancelled; where nobody answers, as when no control worker runs, nothing is said."""
-        client = await Client.connect(
-            addresses.temporal, namespace=addresses.namespace, data_converter=pydantic_data_converter, lazy=True
-        )
-        handle = client.get_workflow_handle(run_id(run))
-        while True:
-            try:
-                self.progress = await handle.query("progress", result_type=Progress, rpc_timeout=_ANSWER)
-            except (RPCError, WorkflowQueryFailedError, RuntimeError):  # the last: its first connection failed
-                self.progress = None
-            await asyncio.sleep(_ASK_S)
 
 
 def workflow_page(addresses: Addresses, run: str) -> str:

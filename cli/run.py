@@ -2,16 +2,18 @@
 
 import argparse
 import asyncio
+import math
 import signal
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from temporalio.client import WorkflowHandle
 
+    from cli.asking import Asked
     from cli.live import LiveView
     from cli.reading import Follower
     from stepwell.events.run_finished import RunEnd
@@ -41,6 +43,11 @@ def add_parser(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="changes the recipe: --set run.max_steps=2"
     )
     parser.add_argument("--name", metavar="RUN", help="name of the run (default: the recipe's name and a number)")
+    parser.add_argument(
+        "--no-workers",
+        action="store_true",
+        help="start no worker: those of a cluster, by `stepwell worker KIND`, serve the run",
+    )
     parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and leave")
     parser.set_defaults(run=run)
 
@@ -60,16 +67,18 @@ def run(args: argparse.Namespace) -> int:
     from workers.preflight import preflight
     from workers.services.lifecycle import held
 
-    asyncio.run(preflight(recipe))
+    if not args.no_workers:
+        asyncio.run(preflight(recipe))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals stop the run in the same, clean way
     with held() as addresses:
         upgrade(addresses.migrator)
-        return asyncio.run(_run(addresses, recipe, args.name))
+        return asyncio.run(_run(addresses, recipe, args.name, with_workers=not args.no_workers))
 
 
-async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None) -> int:
+async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None, *, with_workers: bool) -> int:
     from rich.console import Console
 
+    from cli.asking import Asked
     from cli.live import make_view, summary
     from cli.live.page_file import default_page, write_page
     from cli.reading import Follower, open_reader, workflow_page
@@ -77,22 +86,25 @@ async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None) -> in
     from stepwell.events.run_finished import RunEnd
     from workers.runs import find_or_create, start
     from workers.runtime import runtime
+    from workers.services.watch import watched
 
-    async with runtime("control", addresses) as opened, open_reader(addresses) as reader:
+    async with runtime("control", addresses) as opened, open_reader(addresses, wait_s=math.inf) as reader:
         known = await find_or_create(opened.stores, recipe, name)
         follower = Follower(reader, known.name)
         view = make_view(Console(), ui_url=workflow_page(addresses, known.name))
         try:
-            if known.end is None:
-                async with _cancelled_as_left(known.name), supervised(known.name, recipe, view.message):
-                    handle = await start(opened.client, known.name, recipe)
-                    await _follow(follower, view, addresses, handle)
-            await _see_the_end(follower)
-            view.update(follower.picture, None)
+            async with watched(addresses, view.message):
+                if known.end is None:
+                    workers = supervised(known.name, recipe, view.message) if with_workers else nullcontext()
+                    async with _cancelled_as_left(known.name), workers:
+                        handle = await start(opened.client, known.name, recipe)
+                        await _follow(follower, view, Asked(reader, addresses, known.name), handle)
+                await _see_the_end(follower)
+                view.update(follower.picture, None)
+                page = default_page(known.name)
+                await write_page(reader, follower.picture, page)
         finally:
             view.close()
-        page = default_page(known.name)
-        await write_page(reader, follower.picture, page)
         print(summary(follower.picture, page))
         finished = follower.picture.finished
         return 0 if finished is not None and finished.end is not RunEnd.FAILED else 1
@@ -107,6 +119,23 @@ async def _see_the_end(follower: "Follower") -> None:
         await asyncio.sleep(REFRESH_S)
 
 
+async def _result(handle: "WorkflowHandle[TrainingRun, RunEnd]") -> "RunEnd":
+    """How the workflow ended, asked for through servers that are away for a while."""
+    from temporalio.service import RPCError, RPCStatusCode
+
+    while True:
+        try:
+            return await handle.result()
+        except RPCError as error:
+            if error.status in (
+                RPCStatusCode.NOT_FOUND,
+                RPCStatusCode.INVALID_ARGUMENT,
+                RPCStatusCode.PERMISSION_DENIED,
+            ):
+                raise
+        await asyncio.sleep(REFRESH_S)
+
+
 @asynccontextmanager
 async def _cancelled_as_left(name: str) -> AsyncGenerator[None]:
     """Says on the way out that a run that was left goes on with the next command."""
@@ -118,19 +147,16 @@ async def _cancelled_as_left(name: str) -> AsyncGenerator[None]:
 
 
 async def _follow(
-    follower: "Follower", view: "LiveView", addresses: "Addresses", handle: "WorkflowHandle[TrainingRun, RunEnd]"
+    follower: "Follower", view: "LiveView", asked: "Asked", handle: "WorkflowHandle[TrainingRun, RunEnd]"
 ) -> None:
     """Shows the run until its workflow has ended."""
-    from cli.reading import Asked
-
-    asked = Asked()
-    asking = asyncio.create_task(asked.keep_asking(addresses, follower.picture.run))
-    ended = asyncio.create_task(handle.result())
+    asking = asyncio.create_task(asked.keep_asking())
+    ended = asyncio.create_task(_result(handle))
     try:
         while True:
             over = ended.done()
             await follower.refresh()
-            view.update(follower.picture, asked.progress)
+            view.update(follower.picture, asked.word.progress, asked.word.silence)
             if over:
                 if (failure := ended.exception()) is not None:
                     view.message(f"the run's workflow failed: {failure.__cause__ or failure}")

@@ -26,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console  # imported here: they take a second, which `--help` should not
 
     from cli.live import summary
-    from cli.live.following import follow, look
+    from cli.live.following import follow, look_and_ask
+    from cli.live.waits import waits
     from db.migrate import check
     from stepwell.events.run_finished import RunEnd
     from stepwell.report.snapshot import snapshot
@@ -38,7 +39,11 @@ def run(args: argparse.Namespace) -> int:
         with held() as addresses:
             check(addresses.auditor)
             if args.json:
-                print(json.dumps(snapshot(asyncio.run(look(addresses, args.name)))))
+                seen = asyncio.run(look_and_ask(addresses, args.name))
+                picture, word = seen.picture, seen.word
+                said = None if word.progress is None else word.progress.model_dump(mode="json")
+                waiting = [wait.line for wait in waits(picture, word.progress, word.silence)]
+                print(json.dumps({**snapshot(picture), "progress": said, "waits": waiting}))
                 return 0
             picture = asyncio.run(follow(addresses, args.name, Console()))
     except KeyboardInterrupt:

@@ -147,4 +147,7 @@ class WorkerLeases:
             DatabaseUnavailable: no connection.
         """
         rows = await self._database.rows(_LAST, {"kind": kind, "run": run})
-        return LastWorker(LiveWorker(*rows[0][:-1]), rows[0].ended_s) if rows else None
+        if not rows:
+            return None
+        *worker, ended_s = rows[0]
+        return LastWorker(LiveWorker(*worker), ended_s)

@@ -1,14 +1,19 @@
-"""Lines that stay: one a step, validation, version 0, recovery, failure, operator's act, in the order they are seen."""
+"""Lines that stay: one a step, validation, version 0, recovery, failure, stall, gate, operator's act, in the order they
+are seen."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from cli.live.waits import hold_words, stall_words
 from cli.live.words import duration, number
+from stepwell.contracts.operators import OpenHold
 from stepwell.events import OperatorActed
+from stepwell.health.fold import RecordedStall
 from stepwell.report.digests import short_digests
 from stepwell.report.picture import RunPicture
 from stepwell.report.rollouts import Recovery, RolloutFailure
+from stepwell.report.standing import act_words
 from stepwell.report.steps import StepPicture
 from stepwell.report.validations import ValidationPicture
 
@@ -50,8 +55,21 @@ def _all(picture: RunPicture) -> Iterator[_Told]:
         yield _Told(recovery.time_s, key, partial(_recovery_line, recovery))
     for failure in picture.rollouts.failures:
         yield _Told(failure.time_s, f"failure {failure.stream}", partial(_failure_line, failure))
-    for time_s, act in picture.operator_acts:
+    yield from _of_standing(picture)
+
+
+def _of_standing(picture: RunPicture) -> Iterator[_Told]:
+    """What holds the run up, and who let it go on."""
+    standing = picture.standing
+    for time_s, act in standing.acts:
         yield _Told(time_s, act.key(), partial(_operator_line, act))
+    for time_s, raised in standing.raised:
+        hold = OpenHold(hold=raised.hold, cause=raised.cause)
+        yield _Told(time_s, raised.key(), partial(hold_words, picture.run, hold))
+    for stall in standing.health.stalls:
+        yield _Told(stall.began_s, f"stall {stall.number}", partial(stall_words, stall.stall))
+        if stall.ended_s is not None:
+            yield _Told(stall.ended_s, f"stall {stall.number} over", partial(_stall_over_line, stall))
 
 
 def _recovery_line(recovery: Recovery) -> str:
@@ -63,7 +81,12 @@ def _failure_line(failure: RolloutFailure) -> str:
 
 
 def _operator_line(act: OperatorActed) -> str:
-    return f"operator  {act.action} by {act.who}" + (f": {act.reason}" if act.reason else "")
+    return f"operator  {act_words(act)} by {act.who}" + (f": {act.reason}" if act.reason else "")
+
+
+def _stall_over_line(stall: RecordedStall) -> str:
+    assert stall.ended_s is not None
+    return f"no longer waiting for {stall.what}, after {duration(stall.ended_s - stall.began_s)}"
 
 
 def version_0_line(picture: RunPicture) -> str:

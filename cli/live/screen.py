@@ -11,8 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.live.lines import Lines
+from cli.live.waits import Wait, waits
 from cli.live.words import duration, number, sparkline
 from stepwell.contracts.run import Progress
+from stepwell.health.usage import usage_words
 from stepwell.report.picture import RunPicture
 
 _WORKERS = 8
@@ -37,11 +39,11 @@ class ScreenView:
         self._lines = Lines()
         self._live: Live | None = None
 
-    def update(self, picture: RunPicture, progress: Progress | None) -> None:
+    def update(self, picture: RunPicture, progress: Progress | None, silence: str = "") -> None:
         """Prints what is new, and draws the panel anew."""
         for line in self._lines.new(picture):
             self.message(line)
-        panel = panel_of(picture, progress, self._ui_url, self._clock())
+        panel = panel_of(picture, progress, self._ui_url, self._clock(), silence=silence)
         if self._live is None:
             self._live = Live(panel, console=self._console, auto_refresh=False, transient=True)
             self._live.start(refresh=True)
@@ -59,17 +61,18 @@ class ScreenView:
             self._live = None
 
 
-def panel_of(picture: RunPicture, progress: Progress | None, ui_url: str, now_s: float) -> Panel:
-    """What goes on now."""
+def panel_of(picture: RunPicture, progress: Progress | None, ui_url: str, now_s: float, *, silence: str = "") -> Panel:
+    """What goes on now, and what holds it up."""
     now_s = max(now_s, picture.newest_s or now_s)
     facts = Table.grid(padding=(0, 2), expand=True)
     facts.add_column(style="dim", no_wrap=True)
     facts.add_column(ratio=1)
-    for name, value in _facts(picture, progress, ui_url, now_s):
+    held = waits(picture, progress, silence)
+    for name, value in [*_facts(picture, progress, ui_url, now_s), *_waits(picture, progress, held)]:
         facts.add_row(name, value)
     parts = [facts, Text(), _workers(picture, now_s)]
-    state = progress.state if progress else ("finished" if picture.finished else "running")
-    title = Text.assemble((picture.run, "bold"), "  ", (state, "yellow" if state == "paused" else "green"))
+    state = progress.state if progress else _state(picture, held)
+    title = Text.assemble((picture.run, "bold"), "  ", (state, "yellow" if held else "green"))
     return Panel(Group(*parts), title=title, title_align="left", border_style="dim", padding=(0, 1))
 
 
@@ -97,11 +100,26 @@ def _facts(picture: RunPicture, progress: Progress | None, ui_url: str, now_s: f
         facts.append(("overhead", Text(f"{split.overhead:.1%} of {duration(split.wall_s)}")))
     if picture.recoveries or rollouts.failed:
         facts.append(("recoveries", Text(f"{len(picture.recoveries)}, {rollouts.failed} rollouts failed")))
-    if progress:
-        facts.append(("waits for", Text(progress.waiting_for)))
+    usage = progress.usage if progress and progress.usage else picture.standing.usage
+    if usage is not None:
+        facts.append(("used", Text(usage_words(usage, picture.limits))))
     if ui_url:
         facts.append(("Temporal UI", Text(ui_url, style="blue underline")))
     return facts
+
+
+def _waits(picture: RunPicture, progress: Progress | None, held: list[Wait]) -> list[tuple[str, Text]]:
+    """What holds the run up; while nothing does, what its workflow waits for."""
+    if held:
+        return [("", Text()), *(("waits", Text(wait.line, style="yellow")) for wait in held)]
+    return [("waits for", Text(progress.waiting_for))] if progress else []
+
+
+def _state(picture: RunPicture, held: list[Wait]) -> str:
+    """By the ledger alone."""
+    if picture.finished is not None:
+        return "finished"
+    return held[0].what.partition(" ")[0] if held else "running"
 
 
 def _version(version: int) -> str:

@@ -1,12 +1,16 @@
 """What is printed when a run has ended, or is left."""
 
+from collections import Counter
 from pathlib import Path
 
+from cli.live.waits import waits
 from cli.live.words import duration, number
+from stepwell.health.usage import usage_words
 from stepwell.report.cover import TimeSplit
 from stepwell.report.digests import short_digests
 from stepwell.report.fates import FateCount
 from stepwell.report.picture import RunPicture
+from stepwell.report.standing import act_words
 from stepwell.report.validations import ValidationPicture
 
 
@@ -29,10 +33,24 @@ def summary(picture: RunPicture, page: Path | None = None) -> str:
         rows.append(("Overhead", overhead_line(split)))
     rows += [("Tokens", _tokens(picture)), ("Rollouts", _rollouts(picture))]
     rows += [("Prompts", _fates(picture.training_fates)), ("Recoveries", _recoveries(picture))]
+    rows += _standing(picture)
     if page is not None:
         rows.append(("Page", str(page)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _standing(picture: RunPicture) -> list[tuple[str, str]]:
+    """Stalls, what operators did, what was used, what is waited for; each only if there is something to say."""
+    standing, rows = picture.standing, list[tuple[str, str]]()
+    if standing.health.stalls:
+        whats = Counter(stall.what for stall in standing.health.stalls)
+        rows.append(("Stalls", ", ".join(f"{count} × {what}" for what, count in whats.items())))
+    if standing.acts:
+        rows.append(("Operators", f"{len(standing.acts)} acts, last {act_words(standing.acts[-1][1])}"))
+    if standing.usage is not None:
+        rows.append(("Used", usage_words(standing.usage, picture.limits)))
+    return rows + [("Waits", wait.line) for wait in waits(picture, None, "")]
 
 
 def time_line(split: TimeSplit) -> str:

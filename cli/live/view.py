@@ -9,8 +9,8 @@ from stepwell.report.picture import RunPicture
 class LiveView(Protocol):
     """Shows a run while it goes on. Feed it every half second or so; close it on every path."""
 
-    def update(self, picture: RunPicture, progress: Progress | None) -> None:
-        """Shows the newest picture, and what the run's workflow says that it waits for, if it answers."""
+    def update(self, picture: RunPicture, progress: Progress | None, silence: str = "") -> None:
+        """Shows the newest picture, and what the run's workflow says that it waits for, or why it does not answer."""
         ...
 
     def message(self, text: str) -> None:

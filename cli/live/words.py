@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -15,6 +16,11 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest:02d} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
+
+
+def clock_time(time_s: float) -> str:
+    """`14:03:27`, here."""
+    return datetime.fromtimestamp(time_s, UTC).astimezone().strftime("%H:%M:%S")
 
 
 def number(value: float | None, form: str = ".3f") -> str:

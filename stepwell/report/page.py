@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
+from stepwell.health.usage import amount_words
 from stepwell.report.cover import TimeSplit
 from stepwell.report.curves import curves
 from stepwell.report.digests import short_digests
@@ -121,6 +122,10 @@ def _numbers(picture: RunPicture) -> str:
             f"largest of a step, bound {picture.mismatch_bound:g}" if picture.mismatch_bound else "largest of a step"
         )
         boxes.append(("|Δlog-prob| mean", f"{max(mismatches):.1e}", bound))
+    usage = picture.standing.usage
+    if usage is not None:
+        held = f"sandboxes held for {amount_words(usage.sandbox_minutes)} minutes"
+        boxes.append(("GPU-hours", amount_words(usage.gpu_hours), held))
     lost = len(picture.recoveries)
     boxes.append(("Recoveries", str(lost), f"{picture.rollouts.failed} rollouts failed"))
     cells = "".join(

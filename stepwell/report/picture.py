@@ -12,7 +12,6 @@ from stepwell.events import (
     AttemptOpened,
     EngineStarted,
     GroupClosed,
-    OperatorActed,
     RunCreated,
     RunFinished,
     StepAdmitted,
@@ -32,6 +31,7 @@ from stepwell.report.cover import Activities, Activity, TimeSplit
 from stepwell.report.examples import Examples
 from stepwell.report.fates import FateCount
 from stepwell.report.rollouts import Recovery, RecoveryKind, Rollouts
+from stepwell.report.standing import Standing
 from stepwell.report.steps import StepPicture
 from stepwell.report.validations import ValidationPicture
 from stepwell.report.workers import Workers, place_of
@@ -73,7 +73,7 @@ class RunPicture:
         self.workers = Workers()
         self.activities = Activities()
         self.examples = Examples()
-        self.operator_acts: list[tuple[float, OperatorActed]] = []
+        self.standing = Standing()
         self._reinforcement_began_s: float | None = None
         self._finished_s: float | None = None
         self._engines = 0
@@ -107,6 +107,11 @@ class RunPicture:
     def recoveries(self) -> list[Recovery]:
         """All, by time."""
         return sorted([*self._recoveries, *self.rollouts.recoveries], key=lambda recovery: recovery.time_s)
+
+    @property
+    def limits(self) -> dict[str, float | None]:
+        """Limits in force, by name."""
+        return self.standing.limits(self.recipe)
 
     @property
     def done_steps(self) -> list[StepPicture]:
@@ -168,6 +173,8 @@ class RunPicture:
             self.examples.see(stream, event)
             if isinstance(event, TurnRecorded):
                 self._turn(stream, event, time_s)
+        elif kind in ("operator", "health"):
+            self.standing.see(event, time_s)
         elif kind == "run":
             self.head_seq, self.head_hash = envelope.seq, envelope.hash
             self._of_run(event, time_s)
@@ -248,8 +255,6 @@ class RunPicture:
             case ValidationClosed():
                 version, _, dataset = stream.split("/")[2].partition("-")
                 self._validation(int(version[1:]), dataset).closed(event)
-            case OperatorActed():
-                self.operator_acts.append((time_s, event))
             case EngineStarted():
                 self._engine_started(stream, event, time_s)
             case AttemptOpened():

@@ -57,10 +57,25 @@ def snapshot(picture: RunPicture) -> dict[str, Any]:
             }
             for name, fates in (("training", picture.training_fates), ("validation", picture.validation_fates))
         },
+        **_standing(picture),
         "recoveries": [{**asdict(each), "kind": each.kind.value} for each in picture.recoveries],
         "failures": [asdict(each) for each in rollouts.failures],
         "validations": [_validation(each) for name in picture.datasets for each in picture.results(name)],
         "steps": [_step(step) for step in picture.done_steps],
+    }
+
+
+def _standing(picture: RunPicture) -> dict[str, Any]:
+    """What holds the run up, and what it has used."""
+    standing = picture.standing
+    pause, usage = standing.pause, standing.usage
+    return {
+        "stalls": [asdict(stall) for stall in standing.health.stalls],
+        "holds": [hold.model_dump(mode="json") for hold in standing.operators.holds],
+        "pause": None if pause is None else asdict(pause),
+        "usage": None if usage is None else usage.model_dump(mode="json"),
+        "limits": picture.limits,
+        "settings": standing.operators.settings,
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from stepwell.events.group_closed import Fate
 from stepwell.report.examples import Transcript
 from stepwell.report.picture import RunPicture
+from stepwell.report.standing import act_words
 
 _ROWS = 200
 """Most recoveries and failures listed one by one."""
@@ -91,9 +92,14 @@ def disturbances_table(picture: RunPicture) -> str:
     """What failed and what was taken up again, by time."""
     rows = [(each.time_s, str(each.kind), each.stream, each.detail) for each in picture.recoveries]
     rows += [(each.time_s, f"failed: {each.failure}", each.stream, each.cause) for each in picture.rollouts.failures]
-    rows += [(time_s, act.action, f"operator {act.who}", act.reason) for time_s, act in picture.operator_acts]
+    standing = picture.standing
+    rows += [(time_s, act_words(act), f"operator {act.who}", act.reason) for time_s, act in standing.acts]
+    rows += [(time_s, "an operator was asked", raised.hold, raised.cause) for time_s, raised in standing.raised]
+    for stall in standing.health.stalls:
+        lasted = "to the end" if stall.ended_s is None else f"for {stall.ended_s - stall.began_s:.0f} s"
+        rows.append((stall.began_s, f"stalled {lasted}", stall.what, stall.cause))
     if not rows:
-        return "<p>None: no process was lost, no rollout failed, no operator acted.</p>"
+        return "<p>None: no process was lost, no rollout failed, nothing stalled, no operator acted.</p>"
     told = [[moment(time_s), *words] for time_s, *words in sorted(rows)]
     more = f"<p>{len(told) - _ROWS} more are in the ledger.</p>" if len(told) > _ROWS else ""
     return table("", ["time, UTC", "what", "where", "detail"], told[:_ROWS]) + more

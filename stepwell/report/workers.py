@@ -8,11 +8,14 @@ from stepwell.events import (
     GroupClosed,
     RolloutEnded,
     RolloutGraded,
+    StallBegan,
+    StallEnded,
     StepAdmitted,
     StepCompleted,
     StepDispatched,
     StepTrained,
     TurnRecorded,
+    UsageRecorded,
     ValidationClosed,
     ValidationOpened,
     VerdictReached,
@@ -107,5 +110,9 @@ def _words(stream: str, event: Event) -> str:
             return f"graded {place_of(stream)}: {event.score:g}"
         case VerdictReached():
             return f"ran hidden tests in {event.duration_s:.1f} s"
+        case StallBegan() | StallEnded():
+            return "noticed a stall" if isinstance(event, StallBegan) else "saw a stall end"
+        case UsageRecorded():
+            return "counted what was used"
         case _:
             return event.type
