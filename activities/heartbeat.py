@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 
 from temporalio import activity
 
+from db.outages import waiting_for
+
 
 @asynccontextmanager
 async def beating() -> AsyncGenerator[None]:
-    """Beats three times as often as the activity's heartbeat timeout asks for."""
+    """Beats three times as often as the activity's heartbeat timeout asks for, and tells what the process waits for."""
     timeout = activity.info().heartbeat_timeout
     if timeout is None:
         yield
@@ -24,4 +26,4 @@ async def beating() -> AsyncGenerator[None]:
 async def _beat(every_s: float) -> None:
     while True:  # most activities are over before the first beat is due
         await asyncio.sleep(every_s)
-        activity.heartbeat()
+        activity.heartbeat(*waiting_for())

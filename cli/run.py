@@ -86,8 +86,9 @@ async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None, *, wi
     from stepwell.events.run_finished import RunEnd
     from workers.runs import find_or_create, start
     from workers.runtime import runtime
-    from workers.services.watch import watched
+    from workers.services.watch import quieten_client, watched
 
+    quieten_client()
     async with runtime("control", addresses) as opened, open_reader(addresses, wait_s=math.inf) as reader:
         known = await find_or_create(opened.stores, recipe, name)
         follower = Follower(reader, known.name)

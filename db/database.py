@@ -1,5 +1,6 @@
 """One process's connections to Postgres."""
 
+import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any
@@ -9,12 +10,35 @@ from sqlalchemy import Row, TextClause, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from db.errors import DatabaseUnavailable, DiskFull
+from db.errors import DatabaseRefused, DatabaseUnavailable, DiskFull
+from db.outages import patiently
 
 _DISK_FULL = "53100"
 """SQLSTATE disk_full."""
 _PERMISSION = "42501"
 """SQLSTATE insufficient_privilege."""
+
+ANSWER_S = 30.0
+"""Longest wait for the answer to one statement: a server that is stopped keeps its connections and says nothing."""
+_SESSION = {
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "15s",
+    "idle_in_transaction_session_timeout": "60s",
+}
+"""The server's side of a connection: the transaction of a client that vanished would hold back every reader of all
+streams, which read up to the oldest transaction."""
+LIVENESS = {
+    "connect_timeout": 10,
+    "keepalives": 1,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
+}
+"""Parameters of libpq: a network that drops packets is noticed within 15 s, whether we wait for an answer or send."""
 
 
 def driver_url(url: str) -> URL:
@@ -42,17 +66,20 @@ class Database:
     Args:
         url: `postgresql://user:password@host:port/name`.
         pool_size: Connections held at most.
+        wait_s: How long statements wait for a database that is away or full.
+        application: What the server calls the sessions, in `pg_stat_activity` and its log; workers name kind and pid.
     """
 
-    def __init__(self, url: str, *, pool_size: int = 4) -> None:
+    def __init__(self, url: str, *, pool_size: int = 4, wait_s: float = 0.0, application: str = "stepwell") -> None:
         self.url = driver_url(url)
+        self._wait_s = wait_s
         self.engine: AsyncEngine = create_async_engine(
             self.url,
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=60,
             isolation_level="AUTOCOMMIT",
-            connect_args={"connect_timeout": 10, "application_name": "stepwell"},
+            connect_args={**LIVENESS, "application_name": application},
         )
 
     async def rows(self, statement: TextClause, values: Mapping[str, object]) -> Sequence[Row[Any]]:
@@ -65,6 +92,9 @@ class Database:
             DiskFull: the database's disk is full.
             sqlalchemy.exc.IntegrityError: a constraint does not hold.
         """
+        return await patiently(f"the database {shown(self.url)}", self._wait_s, lambda: self._rows(statement, values))
+
+    async def _rows(self, statement: TextClause, values: Mapping[str, object]) -> Sequence[Row[Any]]:
         with clear_errors(self.url):
             try:
                 return await self._once(statement, values)
@@ -79,7 +109,13 @@ class Database:
 
     async def _once(self, statement: TextClause, values: Mapping[str, object]) -> Sequence[Row[Any]]:
         async with self.engine.connect() as connection:
-            result = await connection.execute(statement, values)
+            try:
+                async with asyncio.timeout(ANSWER_S):
+                    result = await connection.execute(statement, values)
+            except TimeoutError as error:
+                raise DatabaseUnavailable(
+                    f"the database {shown(self.url)} gave no answer in {ANSWER_S:.0f} s: it is stopped or overloaded"
+                ) from error
             return result.all() if result.returns_rows else ()
 
     async def close(self) -> None:
@@ -97,7 +133,8 @@ def clear_errors(url: URL) -> Generator[None]:
     """Turn a database's refusals that an operator can do something about into errors that say what.
 
     Raises:
-        DatabaseUnavailable: no connection, a connection lost, or a right that the role lacks.
+        DatabaseUnavailable: no connection, or a connection lost.
+        DatabaseRefused: the role lacks a right.
         DiskFull: the database's disk is full.
     """
     where = shown(url)
@@ -108,7 +145,7 @@ def clear_errors(url: URL) -> Generator[None]:
         if state == _DISK_FULL:
             raise DiskFull(f"the disk of the database {where} is full: free space, then run again") from error
         if state == _PERMISSION:
-            raise DatabaseUnavailable(
+            raise DatabaseRefused(
                 f"role {url.username!r} of {where} lacks a right ({error.orig}): "
                 "use the role made for this worker, or migrate the database"
             ) from error

@@ -5,6 +5,10 @@ class DatabaseUnavailable(ConnectionError):
     """The database does not answer, or refused us."""
 
 
+class DatabaseRefused(DatabaseUnavailable):
+    """The database answers, and refuses this role: waiting does not help."""
+
+
 class DiskFull(OSError):
     """A store has no room left: nothing was written."""
 

@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import boto3
+from boto3.exceptions import Boto3Error
 from boto3.s3.transfer import TransferConfig
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from db.errors import BlobMissing, BlobStoreUnavailable, BucketMissing, DiskFull
+from db.outages import patiently
 
 T = TypeVar("T")
 
+SILENCE_S = 20.0
+"""Longest wait for the next byte of an answer, and for the peer to take the next byte of a request."""
 _CHUNK_BYTES = 1 << 20
 _CONFLICT_TRIES = 5
 """A conditional put beside another of the same key may be answered 409: ask again."""
@@ -54,10 +58,14 @@ class ObjectStore:
         address: Where it is.
         threads: Requests at once.
         multipart_bytes: Files from this size on are put in parts (S3 takes at most 5 GiB in one).
+        wait_s: How long calls wait for a store that is away or full.
     """
 
-    def __init__(self, address: S3Address, *, threads: int = 16, multipart_bytes: int = 256 << 20) -> None:
+    def __init__(
+        self, address: S3Address, *, threads: int = 16, multipart_bytes: int = 256 << 20, wait_s: float = 0.0
+    ) -> None:
         self.address = address
+        self.wait_s = wait_s
         self._multipart_bytes = multipart_bytes
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="s3")
         self._bucket_seen = False
@@ -69,8 +77,9 @@ class ObjectStore:
             region_name=address.region,
             config=Config(
                 connect_timeout=5,
-                read_timeout=60,
-                retries={"mode": "standard", "total_max_attempts": 4},
+                read_timeout=SILENCE_S,
+                tcp_keepalive=True,
+                retries={"mode": "standard", "total_max_attempts": 3},
                 max_pool_connections=threads,
                 s3={"addressing_style": "path" if address.endpoint else "auto"},
             ),
@@ -106,7 +115,7 @@ class ObjectStore:
         return await self._run(read)
 
     async def get_chunks(self, key: str, sink: Callable[[bytes], object]) -> None:
-        """Hand the bytes under a key, unchecked, to `sink` piece by piece, in a thread. Raises as `get`."""
+        """Hand the bytes under a key, unchecked, to `sink` piece by piece, in a thread; one try. Raises as `get`."""
 
         def read() -> None:
             with self._clear_errors(key):
@@ -114,7 +123,7 @@ class ObjectStore:
                 for chunk in body.iter_chunks(_CHUNK_BYTES):
                     sink(chunk)
 
-        await self._run(read)
+        await self._in_thread(read)
 
     async def size_bytes(self, key: str) -> int | None:
         """Size of the object under a key, None if there is none. Raises as `get`."""
@@ -126,6 +135,9 @@ class ObjectStore:
         self._client.close()
 
     async def _run(self, work: Callable[[], T]) -> T:
+        return await patiently(str(self.address), self.wait_s, lambda: self._in_thread(work))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
     def _put(self, key: str, body: Any, size_bytes: int, sha256: str) -> None:
@@ -210,10 +222,11 @@ class ObjectStore:
                 raise self._no_bucket(code) from error
             if writing and code in _FULL:
                 raise DiskFull(
-                    f"{self.address} refused {key} ({code}), as stores do that have no room: free space, then run again"
+                    f"{self.address} refused {key} ({code}), as stores do that have no room: free space, unless it has "
+                    "only just started"
                 ) from error
             raise BlobStoreUnavailable(f"{self.address} refused {key}: {error}") from error
-        except BotoCoreError as error:
+        except (BotoCoreError, Boto3Error) as error:  # the second: a part of a large file could not be put
             raise BlobStoreUnavailable(
                 f"no answer from {self.address}: {error}. Check that it runs and that STEPWELL_S3_ENDPOINT names it"
             ) from error

@@ -13,7 +13,7 @@ from cli.live.page_file import write_page
 from cli.reading import Follower, open_reader, workflow_page
 from stepwell.report.picture import RunPicture
 from workers.services.addresses import Addresses
-from workers.services.watch import watched
+from workers.services.watch import quieten_client, watched
 
 REFRESH_S = 0.5
 """Between two looks at the ledger."""
@@ -59,6 +59,7 @@ async def look_and_ask(addresses: Addresses, run: str) -> Seen:
 
 async def follow(addresses: Addresses, run: str, console: Console) -> RunPicture:
     """Shows a run live until it has ended, and waits for stores that are away. Raises as `look`."""
+    quieten_client()
     async with open_reader(addresses, wait_s=math.inf) as reader:
         await reader.require(run)
         follower, asked = Follower(reader, run), Asked(reader, addresses, run)

@@ -1,6 +1,7 @@
 """Servers of a test's own, to be killed, stopped and starved, and what becomes of a run meanwhile."""
 
 import asyncio
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -74,7 +75,8 @@ class OwnServices:
 async def own_services(home: Path) -> AsyncIterator[OwnServices]:
     """Servers in a home of their own, migrated; gone after the block."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("STEPWELL_DATABASE_URL", raising=False)
+        for name in [name for name in os.environ if name.startswith("STEPWELL_")]:
+            patch.delenv(name)
         with held(home) as addresses:
             upgrade(addresses.migrator)
             database = Database(addresses.auditor, pool_size=2, wait_s=PATIENCE_S)

@@ -1,4 +1,4 @@
-"""Servers that are killed, stopped or away in a busy run: it goes on, and ends as an undisturbed one does, to the bit."""
+"""Servers killed, stopped or away in a busy run: it goes on, and ends as an undisturbed one does, to the bit."""
 
 import asyncio
 import signal

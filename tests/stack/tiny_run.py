@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import pytest_asyncio
 
 from db.ledger import Ledger
 from db.recorded import Recorded
@@ -195,6 +196,20 @@ class TinyRun:
                     self.seen[child.pid] = " ".join(child.cmdline())
                 except psutil.NoSuchProcess:
                     continue
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def undisturbed(
+    services: Addresses, services_home: Path, ledger: Ledger, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, object]:
+    """What the run does when nothing disturbs it."""
+    run = TinyRun("undisturbed", services_home, ledger, tmp_path_factory.mktemp("undisturbed"))
+    try:
+        run.start()
+        assert await run.finish() == 0, run.output
+        return await run.outcome()
+    finally:
+        run.kill()
 
 
 Start = Callable[..., TinyRun]

@@ -104,6 +104,29 @@ def held(root: Path | None = None) -> Generator[Addresses]:
                     _stop(home)
 
 
+def revive(root: Path | None = None) -> bool:
+    """Starts the services of a home again if their supervisor was killed; for a process that holds them.
+
+    Returns:
+        Whether it was.
+
+    Raises:
+        ServiceError: as `up`.
+    """
+    home = Home.of(root)
+    state = read_state(home.state)
+    if state is None or state.supervisor.alive():  # one that ends in good order removes its state
+        return False
+    claims = [path for path in (home.daemon, *home.owners.glob(f"{os.getpid()}-*")) if path.exists()]
+    if not claims:
+        return False
+    with locked(home.lock, LOCK_TIMEOUT_S):
+        if is_locked(home.supervisor_lock):
+            return False
+        _start_wanted(home, claims[0])
+    return True
+
+
 def down(root: Path | None = None) -> list[str]:
     """Stops the services of a home, whoever uses them; the data stays. Names those that ran.
 

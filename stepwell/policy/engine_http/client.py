@@ -1,5 +1,6 @@
 """The rollouts' side of the wire."""
 
+import socket
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -20,6 +21,26 @@ from stepwell.policy.protocol import EngineError, GenerateRequest, Generation, W
 T = TypeVar("T")
 
 
+_LIVENESS = {
+    socket.TCP_KEEPIDLE: 5,
+    socket.TCP_KEEPINTVL: 3,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 15_000,
+}
+"""A generation may take minutes without a byte: the network says within 15 s whether the engine's machine is there."""
+
+
+def _watched_socket(
+    address: aiohttp.AddrInfoType,  # pyright: ignore[reportUnknownParameterType]  # its last part is of many forms
+) -> socket.socket:
+    family, kind, protocol, *_ = address
+    watched = socket.socket(family, kind, protocol)
+    watched.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _LIVENESS.items():
+        watched.setsockopt(socket.IPPROTO_TCP, option, value)
+    return watched
+
+
 class EngineClient:
     """One engine, asked over HTTP; safe for any number of concurrent calls in one event loop."""
 
@@ -34,7 +55,7 @@ class EngineClient:
         """
         self._url = url.rstrip("/")
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=60.0),
+            connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=60.0, socket_factory=_watched_socket),
             timeout=aiohttp.ClientTimeout(total=timeout_s, sock_connect=10.0),
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
         )
