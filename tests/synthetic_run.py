@@ -6,11 +6,13 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
-from stepwell.agent.protocol import StopReason
 from stepwell.events import (
     AttemptOpened,
     EngineStarted,
     GroupClosed,
+    HoldRaised,
+    OperatorActed,
+    PromptReplaced,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
@@ -30,18 +32,14 @@ from stepwell.events import (
     VersionCreated,
 )
 from stepwell.events.base import Event
-from stepwell.events.children import Commitment
 from stepwell.events.envelope import GENESIS, Envelope, seal
 from stepwell.events.group_closed import Fate
-from stepwell.events.numbers import WeightDigests
 from stepwell.events.run_finished import RunEnd
+from tests.told import DIGEST, told
 
-DIGEST = "0" * 64
 T0 = 1_780_000_000.0
 """Seconds since the epoch at a story's second 0."""
 OWNERS = {"rollout": "sandbox:a/1", "verdict": "sandbox:a/1", "weights": "trainer:a/2", "engine": "engine:a/3"}
-COMMITMENT = Commitment(count=0, heads=DIGEST, facts=DIGEST)
-DIGESTS = WeightDigests(master=DIGEST, exported=DIGEST, optimiser=DIGEST)
 RECIPE: dict[str, Any] = {
     "name": "micro",
     "run": {"max_steps": 48, "mismatch_bound": 1e-3, "samples_per_prompt": 4},
@@ -81,36 +79,35 @@ class Story:
         self.told.append((envelope, event))
 
     def created(self, at_s: float, recipe: dict[str, Any] | None = None) -> None:
-        recipe = RECIPE if recipe is None else recipe
-        self.tell(at_s, f"run/{self.run}", RunCreated(recipe=recipe, recipe_digest=DIGEST, task_set=DIGEST))
+        self.tell(at_s, f"run/{self.run}", told(RunCreated, recipe=RECIPE if recipe is None else recipe))
 
     def version_0(self, at_s: float, duration_s: float) -> None:
-        event = VersionCreated(
-            origin="warm-up",
-            digests=DIGESTS,
-            export=DIGEST,
-            probe_ids=[1, 2],
-            probe=[-1.0],
-            metrics={"loss": 0.5},
-            environment={},
-            duration_s=duration_s,
-        )
-        self.tell(at_s, f"weights/{self.run}", event)
+        self.tell(at_s, f"weights/{self.run}", told(VersionCreated, duration_s=duration_s))
 
     def engine(self, at_s: float, engine: str) -> None:
-        event = EngineStarted(engine=engine, backend="transformers", worker="a/3")
-        self.tell(at_s, f"engine/{self.run}/{engine}", event, f"engine:{engine}")
+        self.tell(at_s, f"engine/{self.run}/{engine}", told(EngineStarted, engine=engine), f"engine:{engine}")
 
     def loaded(self, at_s: float, engine: str, version: int, load_s: float, load: int = 0) -> None:
-        event = VersionAttested(version=version, digest=DIGEST, probe_difference=2e-7, load=load, load_s=load_s)
+        event = told(VersionAttested, version=version, load=load, load_s=load_s)
         self.tell(at_s, f"engine/{self.run}/{engine}", event, f"engine:{engine}")
 
     def dispatched(self, at_s: float, step: int, prompts: int = 2, version: int | None = None) -> None:
-        event = StepDispatched(step=step, version=step if version is None else version, tasks=[DIGEST] * prompts)
+        event = told(StepDispatched, step=step, version=step if version is None else version, tasks=[DIGEST] * prompts)
         self.tell(at_s, f"run/{self.run}", event)
 
+    def replaced(self, at_s: float, step: int, prompt: int, replaces: int) -> None:
+        event = PromptReplaced(step=step, prompt=prompt, replaces=replaces, task=DIGEST)
+        self.tell(at_s, f"run/{self.run}", event)
+
+    def acted(self, at_s: float, action: str, **arguments: str | float) -> None:
+        event = told(OperatorActed, action=action, arguments=arguments, update=f"u{at_s}")
+        self.tell(at_s, f"operator/{self.run}", event)
+
+    def held(self, at_s: float, hold: str) -> None:
+        self.tell(at_s, f"operator/{self.run}", told(HoldRaised, hold=hold))
+
     def attempt(self, at_s: float, stream: str, name: str, worker: str = "a/1", resumed_at: int = 0) -> None:
-        self.tell(at_s, stream, AttemptOpened(attempt=name, worker=worker, resumed_at=resumed_at))
+        self.tell(at_s, stream, told(AttemptOpened, attempt=name, worker=worker, resumed_at=resumed_at))
 
     def turn(
         self,
@@ -124,15 +121,11 @@ class Story:
         engine: str = "e1",
         epoch: int = 0,
     ) -> None:
-        event = TurnRecorded(
+        event = told(
+            TurnRecorded,
             turn=turn,
             epoch=epoch,
-            payload=DIGEST,
-            version=0,
-            prompt_tokens=100,
             generated_tokens=tokens,
-            tool="edit",
-            tree=DIGEST,
             engine=engine,
             generate_s=generate_s,
             tool_s=tool_s,
@@ -142,105 +135,42 @@ class Story:
     def restarted(self, at_s: float, stream: str, turn: int) -> None:
         self.tell(at_s, stream, RolloutRestarted(epoch=1, turn=turn, expected=DIGEST, found="1" * 64))
 
-    def ended(self, at_s: float, stream: str, verdict_key: str = DIGEST) -> None:
-        event = RolloutEnded(
-            reason=StopReason.FINISHED,
-            epoch=0,
-            turns=1,
-            generated_tokens=10,
-            total_tokens=110,
-            content=DIGEST,
-            changed=DIGEST,
-            tree=DIGEST,
-            verdict_key=verdict_key,
-        )
-        self.tell(at_s, stream, event)
+    def ended(self, at_s: float, stream: str, verdict_key: str = DIGEST, **fields: Any) -> None:
+        self.tell(at_s, stream, told(RolloutEnded, verdict_key=verdict_key, **fields))
 
     def verdict(self, at_s: float, verdict_key: str, score: float, duration_s: float) -> None:
-        event = VerdictReached(
-            task=DIGEST,
-            tree=DIGEST,
-            grader=DIGEST,
-            score=score,
-            timed_out=False,
-            report=DIGEST,
-            duration_s=duration_s,
-        )
-        self.tell(at_s, f"verdict/{verdict_key}", event)
+        self.tell(at_s, f"verdict/{verdict_key}", told(VerdictReached, score=score, duration_s=duration_s))
 
     def graded(self, at_s: float, stream: str, score: float, verdict_key: str = DIGEST, reused: bool = False) -> None:
-        event = RolloutGraded(verdict_key=verdict_key, score=score, timed_out=False, verdict_head=DIGEST, reused=reused)
-        self.tell(at_s, stream, event)
+        self.tell(at_s, stream, told(RolloutGraded, verdict_key=verdict_key, score=score, reused=reused))
 
     def failed(self, at_s: float, stream: str, cause: str) -> None:
-        self.tell(at_s, stream, RolloutFailed(failure="infra", cause=cause))
+        self.tell(at_s, stream, told(RolloutFailed, cause=cause))
 
     def closed(self, at_s: float, scope: str, prompt: int, fate: Fate, cause: str = "") -> None:
-        event = GroupClosed(fate=fate, scores=[], children=[], rollout_facts=DIGEST, cause=cause)
-        self.tell(at_s, f"prompt/{self.run}/{scope}/{prompt}", event)
+        self.tell(at_s, f"prompt/{self.run}/{scope}/{prompt}", told(GroupClosed, fate=fate, cause=cause))
 
     def admitted(self, at_s: float, step: int, reward_mean: float, rollouts: int = 8, masked: int = 0) -> None:
-        event = StepAdmitted(
-            step=step,
-            manifest=DIGEST,
-            group_facts=DIGEST,
-            group_heads=COMMITMENT,
-            rollouts=rollouts,
-            masked=masked,
-            reward_mean=reward_mean,
-        )
+        event = told(StepAdmitted, step=step, rollouts=rollouts, masked=masked, reward_mean=reward_mean)
         self.tell(at_s, f"run/{self.run}", event)
 
     def trained(self, at_s: float, step: int, duration_s: float, metrics: dict[str, float]) -> None:
-        event = StepTrained(
-            step=step,
-            parent=step,
-            version=step + 1,
-            manifest=DIGEST,
-            digests=DIGESTS,
-            export=DIGEST,
-            probe=[-1.0],
-            metrics=metrics,
-            timings_s={},
-            environment={},
-            duration_s=duration_s,
-        )
+        event = told(StepTrained, step=step, parent=step, version=step + 1, metrics=metrics, duration_s=duration_s)
         self.tell(at_s, f"weights/{self.run}", event)
 
     def completed(self, at_s: float, step: int) -> None:
-        event = StepCompleted(
-            step=step, version=step + 1, weights_digest=DIGEST, weights_seq=step + 1, weights_head=DIGEST
-        )
-        self.tell(at_s, f"run/{self.run}", event)
+        self.tell(at_s, f"run/{self.run}", told(StepCompleted, step=step, version=step + 1, weights_seq=step + 1))
 
     def validation_opened(self, at_s: float, version: int, dataset: str, tasks: int) -> None:
-        event = ValidationOpened(
-            version=version, weights_digest=DIGEST, dataset=dataset, tasks=[DIGEST] * tasks, samples=4
-        )
+        event = told(ValidationOpened, version=version, dataset=dataset, tasks=[DIGEST] * tasks)
         self.tell(at_s, f"validation/{self.run}/v{version}-{dataset}", event)
 
     def validation_closed(self, at_s: float, version: int, dataset: str, passed: list[int]) -> None:
         pass_1 = sum(passed) / 4 / len(passed)
         pass_k = sum(count > 0 for count in passed) / len(passed)
-        closed = ValidationClosed(
-            passed=passed,
-            graded=[4] * len(passed),
-            pass_1=pass_1,
-            pass_k=pass_k,
-            k=4,
-            children_facts=DIGEST,
-            children_heads=COMMITMENT,
-        )
+        closed = told(ValidationClosed, passed=passed, graded=[4] * len(passed), pass_1=pass_1, pass_k=pass_k)
         self.tell(at_s, f"validation/{self.run}/v{version}-{dataset}", closed)
-        recorded = ValidationRecorded(
-            version=version,
-            dataset=dataset,
-            pass_1=pass_1,
-            pass_k=pass_k,
-            k=4,
-            stream_head=DIGEST,
-            validation_facts=DIGEST,
-        )
+        recorded = told(ValidationRecorded, version=version, dataset=dataset, pass_1=pass_1, pass_k=pass_k)
         self.tell(at_s, f"run/{self.run}", recorded)
 
     def finished(self, at_s: float, end: RunEnd, version: int, cause: str = "") -> None:

@@ -3,6 +3,7 @@
 from stepwell.events import (
     CheckpointSaved,
     GroupOpened,
+    PromptReplaced,
     RolloutEnded,
     RunCreated,
     StepAdmitted,
@@ -26,7 +27,7 @@ def blobs_of(event: Event) -> tuple[str, ...]:
             return (event.changed,)
         case VerdictReached():
             return (event.report,)
-        case GroupOpened():
+        case GroupOpened() | PromptReplaced():
             return (event.task,)
         case StepDispatched() | ValidationOpened():
             return tuple(event.tasks)
@@ -56,8 +57,10 @@ def folders_of(event: Event) -> tuple[str, ...]:
 
 
 def documents_of(event: Event) -> tuple[str, ...]:
-    """Of those, the ones whose contents the rules read: batch manifests and lists of children."""
+    """Of those, the ones whose contents the rules read: the run's tasks, batch manifests and lists of children."""
     match event:
+        case RunCreated():
+            return (event.task_set,)
         case StepAdmitted():
             return (event.manifest, event.group_heads.heads)
         case ValidationClosed():

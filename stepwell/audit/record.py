@@ -6,10 +6,16 @@ Who reads the ledger hands each stream to a `RecordBuilder` once; the rules see 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TypeVar
 
+from pydantic import ValidationError
+
 from stepwell.audit.blob_names import blobs_of
+from stepwell.audit.dispatched import AuditedStep, steps_of
+from stepwell.audit.recipe import AuditedRecipe
 from stepwell.events import (
+    GroupClosed,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
@@ -19,7 +25,8 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event, facts_digest
 from stepwell.events.children import ChildHead
-from stepwell.events.streams import run_stream, weights_stream
+from stepwell.events.streams import operator_stream, run_stream, weights_stream
+from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
 
@@ -117,9 +124,12 @@ class RunRecord:
     @property
     def run_events(self) -> StreamRecord:
         """The run's own stream; empty where its first event does not verify."""
-        name = run_stream(self.run)
-        nothing = ChildHead(stream=name, seq=-1, head="", facts="")
-        return self.streams.get(name) or StreamRecord(name, (), (), (), nothing)
+        return self._stream(run_stream(self.run))
+
+    @property
+    def operators(self) -> StreamRecord:
+        """What operators did, and what waited for them; empty where nobody did anything."""
+        return self._stream(operator_stream(self.run))
 
     @property
     def weights(self) -> StreamRecord | None:
@@ -137,6 +147,39 @@ class RunRecord:
         """The run's last event, if it ended."""
         found = self.run_events.first(RunFinished)
         return found[1] if found else None
+
+    @cached_property
+    def recipe(self) -> AuditedRecipe | None:
+        """What the rules read of the recipe; None where it cannot be read: the rule `settings` says why."""
+        try:
+            return None if self.created is None else AuditedRecipe.model_validate(self.created.recipe)
+        except ValidationError:
+            return None
+
+    @cached_property
+    def manifest(self) -> TaskManifest | None:
+        """Tasks of the run; None where their list is missing or no such list: the rules `blobs` and `curriculum` say
+        so."""
+        blob = self.documents.get(self.created.task_set) if self.created else None
+        try:
+            return None if blob is None else TaskManifest.model_validate_json(blob)
+        except ValidationError:
+            return None
+
+    @cached_property
+    def steps(self) -> Mapping[int, AuditedStep]:
+        """Dispatched steps with their prompts, by number."""
+        return steps_of(self.run, self.run_events.events)
+
+    def closing(self, prompt: str) -> GroupClosed | None:
+        """How a prompt's group ended, by its stream; None while it has not."""
+        group = self.streams.get(prompt)
+        found = group.first(GroupClosed) if group else None
+        return found[1] if found else None
+
+    def _stream(self, name: str) -> StreamRecord:
+        nothing = ChildHead(stream=name, seq=-1, head="", facts="")
+        return self.streams.get(name) or StreamRecord(name, (), (), (), nothing)
 
     def of_kind(self, kind: str) -> Iterable[StreamRecord]:
         """Streams whose name begins with `<kind>/`, in order of their names."""

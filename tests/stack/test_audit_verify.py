@@ -16,7 +16,9 @@ from db.run_record import read_run
 from stepwell.audit.verification import Verification, verify
 from stepwell.events import RunCreated, StepAdmitted, VersionCreated
 from stepwell.events.envelope import GENESIS, open_envelope, seal
-from tests.audited_run import LedgerBook, write_run
+from tests.audited_run import write_run
+from tests.book import LedgerBook, failing
+from tests.run_plan import EVENTFUL, Plan
 from tests.stack.database import DatabaseUrls
 
 
@@ -26,7 +28,7 @@ async def book(
 ) -> AsyncIterator[LedgerBook]:
     """A finished run; what a test makes of it does not stay for the others, who share the database."""
     written, run = LedgerBook(ledger, blobs.put), fresh()
-    await write_run(written, run)
+    await write_run(written, run, EVENTFUL)
     yield written
     with psycopg.connect(database.migrator) as owner:
         owner.execute("ALTER TABLE events DISABLE TRIGGER events_stand")
@@ -60,11 +62,6 @@ def tamper(database: DatabaseUrls, *statements: tuple[str, list]) -> None:
         owner.execute("ALTER TABLE blobs ENABLE TRIGGER blobs_stand")
 
 
-def failing(verification: Verification) -> dict[str, str]:
-    """First finding of each rule that fails."""
-    return {result.rule: str(result.findings[0]) for result in verification.results if result.findings}
-
-
 async def test_a_run_as_it_was_appended_verifies(book: LedgerBook, auditor: Callable) -> None:
     verification = await auditor(book.run)
     assert failing(verification) == {}
@@ -79,7 +76,7 @@ async def test_a_run_that_is_not_finished_verifies(
     ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str], auditor: Callable
 ) -> None:
     run = fresh()
-    await write_run(LedgerBook(ledger, blobs.put), run, finish=False)
+    await write_run(LedgerBook(ledger, blobs.put), run, Plan(finish=False))
     verification = await auditor(run)
     assert (verification.finished, verification.holds) == (None, True)
 
@@ -88,14 +85,14 @@ async def test_a_run_is_not_confused_with_one_whose_name_it_begins(
     book: LedgerBook, ledger: Ledger, blobs: BlobStore, auditor: Callable
 ) -> None:
     longer = LedgerBook(ledger, blobs.put)
-    await write_run(longer, f"{book.run}0", steps=1)
+    await write_run(longer, f"{book.run}0", Plan(steps=1))
     assert (await auditor(book.run)).streams == len(book.events)
 
 
 async def test_a_changed_byte_is_named_with_its_event(
     book: LedgerBook, database: DatabaseUrls, auditor: Callable
 ) -> None:
-    stream = f"rollout/{book.run}/1/0/1"
+    stream = f"rollout/{book.run}/1/1/1"
     change = "UPDATE events SET exact = set_byte(exact, 30, get_byte(exact, 30) # 1) WHERE stream = %s AND seq = 1"
     tamper(database, (change, [stream]))
     found = failing(await auditor(book.run))
@@ -145,10 +142,10 @@ async def test_a_score_rewritten_with_a_fitting_chain_is_found_by_commitment_and
 async def test_a_whole_stream_that_is_gone_is_missed(
     book: LedgerBook, database: DatabaseUrls, auditor: Callable
 ) -> None:
-    tamper(database, ("DELETE FROM events WHERE stream = %s", [f"prompt/{book.run}/1/0"]))
+    tamper(database, ("DELETE FROM events WHERE stream = %s", [f"prompt/{book.run}/1/1"]))
     found = failing(await auditor(book.run))
-    assert f"names the stream prompt/{book.run}/1/0" in found["commitments"]
-    assert f"dispatched prompt/{book.run}/1/0, which does not exist" in found["fates"]
+    assert f"names the stream prompt/{book.run}/1/1" in found["commitments"]
+    assert f"dispatched prompt/{book.run}/1/1, which does not exist" in found["fates"]
 
 
 async def test_a_blob_that_is_gone_or_changed_is_named_by_the_event_that_names_it(

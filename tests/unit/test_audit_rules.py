@@ -27,31 +27,33 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event
 from stepwell.events.group_closed import Fate
-from tests.audited_run import Lie, MemoryBook, Told, digests, truth, write_run
+from tests.audited_run import digests, write_run
+from tests.book import Lie, MemoryBook, Told, dropped, failing, truth
+from tests.run_plan import EVENTFUL, Plan
 
 
-async def audited(lie: Lie = truth, *, finish: bool = True) -> Verification:
+async def audited(lie: Lie = truth, plan: Plan = Plan()) -> Verification:  # noqa: B008  # it is frozen
     """The verification of a small run with a lie in it."""
     book = MemoryBook(lie=lie)
-    await write_run(book, "r", finish=finish)
+    await write_run(book, "r", plan)
     return verify(book.record("r"))
 
 
-def failing(verification: Verification) -> dict[str, str]:
-    """First finding of each rule that fails."""
-    return {result.rule: str(result.findings[0]) for result in verification.results if result.findings}
-
-
-async def test_every_rule_holds_for_a_run_told_truly_and_each_of_them_checks_something() -> None:
-    verification = await audited()
+@pytest.mark.parametrize("plan", [Plan(), EVENTFUL], ids=["plain", "eventful"])
+async def test_every_rule_holds_for_a_run_told_truly(plan: Plan) -> None:
+    verification = await audited(plan=plan)
     assert failing(verification) == {}
     assert verification.holds
     assert verification.finished == "max_steps"
+
+
+async def test_each_rule_checks_something_in_a_run_in_which_everything_happens() -> None:
+    verification = await audited(plan=EVENTFUL)
     assert [result.rule for result in verification.results if result.checked == 0] == []
 
 
 async def test_of_an_unfinished_run_what_stands_is_verified() -> None:
-    verification = await audited(finish=False)
+    verification = await audited(plan=Plan(finish=False))
     assert failing(verification) == {}
     assert verification.finished is None
 
@@ -60,9 +62,10 @@ class Cut(Exception):
     """The power went."""
 
 
-async def test_a_run_cut_off_after_any_event_verifies() -> None:
+@pytest.mark.parametrize("plan", [Plan(), EVENTFUL, Plan(stopped_in=1)], ids=["plain", "eventful", "stopped at once"])
+async def test_a_run_cut_off_after_any_event_verifies(plan: Plan) -> None:
     whole = MemoryBook()
-    await write_run(whole, "r")
+    await write_run(whole, "r", plan)
     for cut in range(1, sum(len(events) for events in whole.events.values())):
         left = iter(range(cut))
 
@@ -73,7 +76,7 @@ async def test_a_run_cut_off_after_any_event_verifies() -> None:
 
         book = MemoryBook(lie=stop)
         with pytest.raises(Cut):
-            await write_run(book, "r")
+            await write_run(book, "r", plan)
         assert failing(verify(book.record("r"))) == {}, f"after {cut} events"
 
 
@@ -89,9 +92,9 @@ LIES: list[tuple[str, Lie, dict[str, str]]] = [
         {"fates": "dispatched were", "versions": "max_staleness 0 makes it 1"},
     ),
     (
-        "a recipe without its bound",
+        "a recipe without a run",
         Told(RunCreated, {"recipe": {}}),
-        {"versions": "run.max_staleness None"},
+        {"settings": "its recipe cannot be read: run: Field required"},
     ),
     (
         "a turn that is missing",
@@ -188,7 +191,9 @@ LIES: list[tuple[str, Lie, dict[str, str]]] = [
         {
             "batches": "whose group was not trained",
             "commitments": "commits to 2 children, wanted the 0",
+            "curriculum": "has 0 prompts of step 1, the run's list of tasks 2",
             "fates": "a group for a prompt that was not dispatched",
+            "gates": "step 1 is admitted with 0 prompts",
         },
     ),
     (
@@ -237,17 +242,12 @@ async def test_a_lie_is_named_by_its_rule_and_by_no_other(lie: Lie, expected: di
         assert part in found[rule]
 
 
-def drop(kind: type[Event], where: str) -> Lie:
-    """Loses every event of a type in a stream."""
-    return lambda stream, event: None if isinstance(event, kind) and stream.endswith(where) else event
-
-
 @pytest.mark.parametrize(
     ("lie", "rule", "part"),
     [
-        (drop(GroupClosed, "prompt/r/1/0"), "fates", "dispatched 2 prompts, which have 1 fates"),
-        (drop(StepCompleted, "run/r"), "ending", "0 steps are completed"),
-        (drop(EngineStarted, "engine/r/e1"), "chains", "begins with VersionAttested, wanted EngineStarted"),
+        (dropped(GroupClosed, "prompt/r/1/0"), "fates", "dispatched 2 prompts, which have 1 fates"),
+        (dropped(StepCompleted, "run/r"), "ending", "0 steps are completed"),
+        (dropped(EngineStarted, "engine/r/e1"), "chains", "begins with VersionAttested, wanted EngineStarted"),
     ],
     ids=["a prompt without a fate", "steps that were never completed", "an engine that never started"],
 )
@@ -311,4 +311,4 @@ async def test_a_broken_stream_is_named_with_the_event_and_its_reason() -> None:
 
 def test_rules_have_names_of_their_own() -> None:
     names = [rule.__name__ for rule in RULES]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 17

@@ -1,7 +1,12 @@
-"""No token is from an engine that had not proved which weights it serves."""
+"""No token is from an engine that had not proved which weights it serves.
 
-from stepwell.audit.finding import Tally
-from stepwell.audit.record import RunRecord
+An engine's stream has no common order with that of the weights, and none is needed: nobody can name a version's digest
+before the version is made, so an attestation with the recorded digest came after it. Within the stream attestations are
+numbered upwards.
+"""
+
+from stepwell.audit.finding import Finding, Tally
+from stepwell.audit.record import RunRecord, StreamRecord
 from stepwell.events import StepTrained, VersionAttested, VersionCreated
 from stepwell.events.streams import engine_stream
 
@@ -17,6 +22,7 @@ def check(record: RunRecord, tally: Tally) -> None:
             digests[event.version] = event.digests.exported
     attested: set[tuple[str, int]] = set()
     for stream in record.of_kind("engine"):
+        _check_order(stream, tally)
         for seq, event in stream.every(VersionAttested):
             wanted = digests.get(event.version, "no such version")
             tally.expect(
@@ -35,3 +41,11 @@ def check(record: RunRecord, tally: Tally) -> None:
                 turn.seq,
                 f"turn {turn.turn} is by {turn.engine} under version {turn.version}, which it never attested",
             )
+
+
+def _check_order(engine: StreamRecord, tally: Tally) -> None:
+    newest = -1
+    for seq, event in engine.every(VersionAttested):
+        if event.load <= newest:
+            tally.findings.append(Finding(engine.name, seq, f"load {event.load} attested after load {newest}"))
+        newest = event.load

@@ -1,22 +1,24 @@
-"""A batch is the rollouts of the step's trained groups, each once, with the scores and contents that they have."""
+"""A batch is the rollouts of the step's trained groups, each once, with the scores and contents that they have; its
+membership, masks, advantages and packing are computed again from what is recorded, by the settings of the step."""
 
 from pydantic import ValidationError
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, outcome_of
-from stepwell.events import GroupClosed, StepAdmitted, StepDispatched
+from stepwell.events import GroupOpened, StepAdmitted
 from stepwell.events.group_closed import Fate
-from stepwell.events.streams import prompt_stream, rollout_stream
-from stepwell.rl.batching import BatchManifest, ManifestSample
+from stepwell.events.streams import rollout_stream
+from stepwell.rl.admission import ClosedGroup, Inadmissible, NotReady, admit
+from stepwell.rl.batching import BatchManifest, ManifestSample, build_manifest
+from stepwell.rl.outcomes import rollout_facts
 
-HOLDS = "each batch lists exactly the rollouts of its admitted groups, with their scores and contents"
+HOLDS = "each batch is what its step's closed groups and settings make it: members, scores, contents, advantages, order"
 UNIT = "rollouts in batches"
 
 
 def check(record: RunRecord, tally: Tally) -> None:
     """Applies the rule to each admitted step whose manifest is present."""
     stream = record.run_events
-    prompts = {event.step: len(event.tasks) for _, event in stream.every(StepDispatched)}
     for seq, admitted in stream.every(StepAdmitted):
         blob = record.documents.get(admitted.manifest)
         if blob is None:
@@ -28,9 +30,14 @@ def check(record: RunRecord, tally: Tally) -> None:
             tally.findings.append(Finding(stream.name, seq, what))
             continue
         _check_head(admitted, manifest, stream.name, seq, tally)
-        _check_members(record, admitted.step, prompts.get(admitted.step, 0), manifest, stream.name, seq, tally)
+        found = len(tally.findings)
+        wanted = _members(record, admitted.step)
+        _check_members(wanted, manifest, stream.name, seq, tally)
         for sample in manifest.samples:
             _check_sample(record, sample, stream.name, seq, tally)
+        if len(tally.findings) == found:  # else what differs is named already
+            _check_admission(record, admitted.step, stream.name, seq, tally)
+            _check_rebuilt(record, admitted.step, wanted, manifest, stream.name, seq, tally)
 
 
 def _check_head(admitted: StepAdmitted, manifest: BatchManifest, stream: str, seq: int, tally: Tally) -> None:
@@ -54,16 +61,19 @@ def _check_head(admitted: StepAdmitted, manifest: BatchManifest, stream: str, se
         )
 
 
-def _check_members(
-    record: RunRecord, step: int, prompts: int, manifest: BatchManifest, stream: str, seq: int, tally: Tally
-) -> None:
+def _members(record: RunRecord, step: int) -> list[str]:
+    """Rollouts of the step's trained groups."""
     wanted: list[str] = []
-    for prompt in range(prompts):
-        group = record.streams.get(prompt_stream(record.run, str(step), prompt))
-        closing = group.first(GroupClosed) if group else None
-        if closing is not None and closing[1].fate is Fate.TRAINED:
-            samples = range(len(closing[1].scores))
-            wanted += [rollout_stream(record.run, str(step), prompt, sample) for sample in samples]
+    dispatched = record.steps.get(step)
+    for index, prompt in enumerate(dispatched.prompts if dispatched else ()):
+        closed = record.closing(prompt.stream)
+        if closed is not None and closed.fate is Fate.TRAINED:
+            samples = range(len(closed.scores))
+            wanted += [rollout_stream(record.run, str(step), index, sample) for sample in samples]
+    return wanted
+
+
+def _check_members(wanted: list[str], manifest: BatchManifest, stream: str, seq: int, tally: Tally) -> None:
     listed = [sample.stream for sample in manifest.samples]
     twice = sorted({name for name in listed if listed.count(name) > 1}) if len(set(listed)) != len(listed) else []
     for name in twice:
@@ -89,3 +99,67 @@ def _check_sample(record: RunRecord, sample: ManifestSample, stream: str, seq: i
     if sample.mask is not None and sample.advantage != 0.0:
         what = f"its batch gives {sample.stream} the advantage {sample.advantage}, though it is masked ({sample.mask})"
         tally.findings.append(Finding(stream, seq, what))
+
+
+def _check_admission(record: RunRecord, step: int, stream: str, seq: int, tally: Tally) -> None:
+    """Every prompt of the step has a fate, and what is trained is of the one version that it must be of."""
+    dispatched = record.steps.get(step)
+    if dispatched is None or record.recipe is None:
+        return  # the rules `fates` and `settings` say so
+    groups: list[ClosedGroup] = []
+    for index, prompt in enumerate(dispatched.prompts):
+        group, closed = record.streams.get(prompt.stream), record.closing(prompt.stream)
+        opening = group.first(GroupOpened) if group else None
+        if closed is not None:
+            version = opening[1].version if opening else None
+            groups.append(ClosedGroup(prompt=index, fate=closed.fate, version=version))
+    try:
+        admit(step, len(dispatched.prompts), dispatched.staleness(record.recipe.run.max_staleness), groups)
+    except (NotReady, Inadmissible) as error:
+        tally.findings.append(Finding(stream, seq, f"admitted, though {error}"))
+
+
+def _check_rebuilt(
+    record: RunRecord, step: int, wanted: list[str], manifest: BatchManifest, stream: str, seq: int, tally: Tally
+) -> None:
+    """The manifest computed anew has the same bytes."""
+    recipe = record.recipe
+    if recipe is None:
+        return
+    facts = [
+        rollout_facts(
+            name,
+            *(outcome_of(record.streams[name]) if name in record.streams else (None, None, None)),
+            overlong_filtering=recipe.rl.overlong_filtering,
+        )
+        for name in wanted
+    ]
+    try:
+        rebuilt = build_manifest(
+            step=step,
+            parent_version=step,
+            temperature=recipe.sampling.temperature,
+            rollouts=facts,
+            grpo=recipe.rl,
+            packing=recipe.trainer.packing,
+            run_seed=recipe.run.seed,
+        )
+    except ValueError as error:
+        tally.findings.append(Finding(stream, seq, f"its batch cannot be computed from what is recorded: {error}"))
+        return
+    if rebuilt.canonical_bytes() != manifest.canonical_bytes():
+        tally.findings.append(
+            Finding(stream, seq, f"its batch is not what is recorded makes it: {_first(manifest, rebuilt)}")
+        )
+
+
+def _first(found: BatchManifest, wanted: BatchManifest) -> str:
+    """The first thing in which two manifests differ, in words."""
+    for ours, theirs in zip(found.samples, wanted.samples, strict=False):
+        for name in ManifestSample.model_fields:
+            if getattr(ours, name) != getattr(theirs, name):
+                return f"{name} of {ours.stream} is {getattr(ours, name)}, computed is {getattr(theirs, name)}"
+    for name in ("temperature", "micro_batches"):
+        if getattr(found, name) != getattr(wanted, name):
+            return f"{name} is {getattr(found, name)}, computed is {getattr(wanted, name)}"
+    return "other samples"

@@ -10,9 +10,18 @@ UNIT = "events"
 
 TYPES: Mapping[str, frozenset[str]] = {
     "run": frozenset(
-        {"RunCreated", "StepDispatched", "StepAdmitted", "StepCompleted", "ValidationRecorded", "RunFinished"}
+        {
+            "RunCreated",
+            "StepDispatched",
+            "PromptReplaced",
+            "StepAdmitted",
+            "StepCompleted",
+            "ValidationRecorded",
+            "RunFinished",
+        }
     ),
-    "operator": frozenset({"OperatorActed"}),
+    "operator": frozenset({"OperatorActed", "HoldRaised"}),
+    "health": frozenset({"StallBegan", "StallEnded", "UsageRecorded"}),
     "weights": frozenset({"VersionCreated", "StepTrained", "CheckpointSaved", "AttemptOpened"}),
     "prompt": frozenset({"GroupOpened", "GroupClosed"}),
     "rollout": frozenset(

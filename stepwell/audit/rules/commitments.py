@@ -11,7 +11,6 @@ from stepwell.events import (
     RolloutGraded,
     StepAdmitted,
     StepCompleted,
-    StepDispatched,
     ValidationClosed,
     ValidationOpened,
     ValidationRecorded,
@@ -79,10 +78,9 @@ def _check_validation(record: RunRecord, validation: StreamRecord, tally: Tally)
 
 def _check_run(record: RunRecord, tally: Tally) -> None:
     stream = record.run_events
-    prompts_of = {dispatched.step: len(dispatched.tasks) for _, dispatched in stream.every(StepDispatched)}
     for seq, admitted in stream.every(StepAdmitted):
-        prompts = range(prompts_of.get(admitted.step, 0))
-        expected = [prompt_stream(record.run, str(admitted.step), index) for index in prompts]
+        step = record.steps.get(admitted.step)
+        expected = [prompt.stream for prompt in step.prompts] if step else []
         _check_commitment(record, admitted.group_heads, admitted.group_facts, expected, stream.name, seq, tally)
     for seq, completed in stream.every(StepCompleted):
         hashes = record.weights.hashes if record.weights else ()

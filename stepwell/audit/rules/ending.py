@@ -2,10 +2,10 @@
 
 from stepwell.audit.finding import Tally
 from stepwell.audit.record import RunRecord
-from stepwell.events import RunFinished, StepAdmitted, StepCompleted, StepTrained
+from stepwell.events import OperatorActed, RunFinished, StepAdmitted, StepCompleted, StepTrained
 from stepwell.events.run_finished import RunEnd
 
-HOLDS = "the run's last event names its newest version, and no admitted step is left"
+HOLDS = "the run's last event names its newest version, no admitted step is left, and who stopped it was an operator"
 UNIT = "endings"
 
 
@@ -24,6 +24,14 @@ def check(record: RunRecord, tally: Tally) -> None:
         )
         if finished.end is RunEnd.FAILED:
             continue
+        if finished.end is RunEnd.STOPPED:
+            acts = {act.action for _, act in record.operators.every(OperatorActed)}
+            tally.expect(
+                bool(acts & {"stop", "reject"}),
+                stream.name,
+                seq,
+                "stopped, but no operator stopped it or rejected a gate",
+            )
         admitted = len(stream.every(StepAdmitted))
         tally.expect(
             admitted == completed == max(trained, default=0),

@@ -1,8 +1,8 @@
-"""Every prompt that was dispatched has exactly one fate, and nothing else was rolled out."""
+"""Every prompt that was dispatched, replacements among them, has exactly one fate; nothing else was rolled out."""
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, StreamRecord
-from stepwell.events import GroupClosed, GroupOpened, StepAdmitted, StepDispatched, ValidationClosed, ValidationOpened
+from stepwell.events import GroupClosed, GroupOpened, StepAdmitted, ValidationClosed, ValidationOpened
 from stepwell.events.group_closed import Fate
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import prompt_stream, validation_scope
@@ -21,10 +21,10 @@ def check(record: RunRecord, tally: Tally) -> None:
     dispatched: set[str] = set()
     stream = record.run_events
     admitted = {event.step for _, event in stream.every(StepAdmitted)}
-    for seq, step in stream.every(StepDispatched):
-        scope, is_open = str(step.step), may_be_open and step.step not in admitted
-        names = [prompt_stream(record.run, scope, index) for index in range(len(step.tasks))]
-        _check_prompts(record, names, step.tasks, step.version, False, is_open, stream.name, seq, tally)
+    for number, step in record.steps.items():
+        is_open = may_be_open and number not in admitted
+        names, tasks = [prompt.stream for prompt in step.prompts], [prompt.task for prompt in step.prompts]
+        _check_prompts(record, names, tasks, step.event.version, False, is_open, stream.name, step.seq, tally)
         dispatched.update(names)
     for validation in record.of_kind("validation"):
         opening = validation.first(ValidationOpened)

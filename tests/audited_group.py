@@ -1,0 +1,68 @@
+"""A prompt group with its rollouts and verdicts."""
+
+from stepwell.events import (
+    AttemptOpened,
+    GroupClosed,
+    GroupOpened,
+    RolloutEnded,
+    RolloutFailed,
+    RolloutGraded,
+    TurnRecorded,
+    VerdictReached,
+)
+from stepwell.events.canonical import canonical_json
+from stepwell.events.children import facts_of_children
+from stepwell.events.group_closed import Fate
+from stepwell.events.streams import prompt_stream, rollout_stream, verdict_stream
+from tests.book import Book
+from tests.run_plan import SAMPLES
+from tests.told import told
+
+ENGINE = "e1"
+TREE = "7" * 64
+FAILURES = {Fate.QUARANTINED: "data", Fate.SKIPPED: "operator"}
+
+
+async def write_group(book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate) -> None:
+    """A group of three rollouts: of a good one the first is solved; of a trained one with index 1 the last fails."""
+    stream = prompt_stream(book.run, scope, prompt)
+    await book.append(stream, told(GroupOpened, task=task, version=version, samples=SAMPLES))
+    for sample in range(SAMPLES):
+        await _rollout(book, scope, prompt, sample, version, fate)
+    names = [rollout_stream(book.run, scope, prompt, sample) for sample in range(SAMPLES)]
+    children = [book.head(name) for name in names if name in book.events]
+    graded = [book.first(name, RolloutGraded) for name in names]
+    closed = told(
+        GroupClosed,
+        fate=fate,
+        scores=[event.score if event else None for event in graded],
+        children=children,
+        rollout_facts=facts_of_children(children),
+    )
+    await book.append(stream, closed)
+
+
+async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate) -> None:
+    stream = rollout_stream(book.run, scope, prompt, sample)
+    payload = await book.put(canonical_json({"tokens": [1, 2, sample]}))
+    turn = told(TurnRecorded, payload=payload, version=version, generated_tokens=5, tree=TREE, engine=ENGINE)
+    await book.append(stream, told(AttemptOpened), turn)
+    is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
+    if is_unlucky or fate in FAILURES:
+        await book.append(stream, told(RolloutFailed, failure=FAILURES.get(fate, "infra"), cause=f"{fate}"))
+        return
+    key, score = f"{book.run}-{scope}-{prompt}-{sample}", float(sample == 0)
+    ended = told(
+        RolloutEnded,
+        generated_tokens=5,
+        total_tokens=15,
+        content=f"content of {stream}",
+        changed=await book.put(b"{}"),
+        tree=TREE,
+        verdict_key=key,
+    )
+    await book.append(stream, ended)
+    report = await book.put(canonical_json({"score": score}))
+    await book.append(verdict_stream(key), told(VerdictReached, tree=TREE, score=score, report=report))
+    head = book.head(verdict_stream(key)).head
+    await book.append(stream, told(RolloutGraded, verdict_key=key, score=score, verdict_head=head))
