@@ -3,7 +3,6 @@
 The ledger is read with the auditor's role, which can change nothing.
 """
 
-import difflib
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from db.workers import LastWorker, LiveWorker, WorkerLeases
 from stepwell.agent.turn import TurnPayload
 from stepwell.events import RolloutGraded, TurnRecorded
 from stepwell.events.streams import verdict_stream
+from stepwell.nearest_names import did_you_mean
 from stepwell.report.examples import Example, Transcript, TranscriptTurn
 from stepwell.report.picture import RunPicture
 from workers.services.addresses import Addresses
@@ -199,7 +199,5 @@ def workflow_page(addresses: Addresses, run: str) -> str:
 def _unknown(run: str, known: list[str]) -> str:
     if not known:
         return f"no run {run!r}: the ledger has no runs; `stepwell run RECIPE` makes one"
-    nearest = difflib.get_close_matches(run, known, n=3, cutoff=0.4)
-    if nearest:
-        return f"no run {run!r}: did you mean {' or '.join(map(repr, nearest))}?"
-    return f"no run {run!r}: there are {', '.join(sorted(known)[-10:])}"
+    newest = ", ".join(sorted(known)[-10:])
+    return f"no run {run!r}: {did_you_mean(run, known, most=3) or f'there are {newest}'}"

@@ -4,12 +4,12 @@ What was set is recorded with each step (`StepDispatched.settings`), so that who
 reads the recipe as it was then.
 """
 
-import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError, create_model
 
+from stepwell.nearest_names import did_you_mean
 from stepwell.recipe.sections import FailureSection, RunSection, Section
 from stepwell.rl.config import OptimiserConfig
 
@@ -34,9 +34,10 @@ def check_setting(key: str, value: float) -> float | int:
         ValueError: the key cannot be set, or not to this; says what can.
     """
     if key not in LIVE:
-        near = difflib.get_close_matches(key, LIVE, n=1)
-        meant = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(f"{key!r} cannot be set in a run{meant}; there are {', '.join(sorted(LIVE))}")
+        meant = did_you_mean(key, LIVE)
+        raise ValueError(
+            f"{key!r} cannot be set in a run{f' ({meant})' if meant else ''}; there are {', '.join(sorted(LIVE))}"
+        )
     name = key.partition(".")[2]
     field = LIVE[key].model_fields[name]
     alone = cast(Any, create_model)("Setting", **{name: (field.annotation, field)})

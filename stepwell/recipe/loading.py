@@ -1,6 +1,5 @@
 """From a TOML file and `--set a.b=c` to a recipe, with errors that name the key, the value and what is allowed."""
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
+from stepwell.nearest_names import did_you_mean
 from stepwell.recipe.recipe import Recipe
 
 
@@ -69,8 +69,8 @@ def _explain(item: Mapping[str, Any]) -> str:
     where = ".".join(part for place, part in enumerate(location) if not _is_tag(location, place)) or "recipe"
     if item["type"] == "extra_forbidden":
         names = _keys_at(location[:-1])
-        near = difflib.get_close_matches(location[-1], names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        meant = did_you_mean(location[-1], names)
+        hint = f"; {meant}" if meant else ""
         return f"{where}: unknown key{hint} (allowed: {', '.join(names)})"
     if item["type"] == "missing":
         return f"{where}: missing; it has no default"
