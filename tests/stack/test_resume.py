@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from temporalio.testing import ActivityEnvironment
-from tokenizers import Tokenizer
 
 from activities.engine_pool import EnginePool
 from activities.folders import put_folder
@@ -19,7 +18,6 @@ from db.blobs import BlobStore
 from db.database import Database
 from db.engines import Engines
 from db.ledger import Ledger
-from stepwell.agent.chat import MICRO
 from stepwell.contracts.rollout import RolloutRequest
 from stepwell.events import (
     AttemptOpened,
@@ -34,47 +32,15 @@ from stepwell.events.streams import rollout_stream, run_stream, weights_stream
 from stepwell.policy.engine_http.server import listen, make_app
 from stepwell.policy.engine_http.service import EngineService
 from stepwell.policy.micro.shipped import FOLDER, shipped
-from stepwell.policy.protocol import EngineError, GenerateRequest, Generation
 from stepwell.recipe.loading import load_recipe
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.manifest import TaskManifest, task_blob
 from stepwell.tasks.task import Task
+from tests.stack.scripted_engine import ScriptedEngine
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "micro.toml"
-TOKENIZER = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
-STOP = TOKENIZER.token_to_id(MICRO.stop[0])
 RANDOM = 'def test_it():\n    import os\n    open("left", "wb").write(os.urandom(8))\n'
 REPEATABLE = RANDOM.replace("os.urandom(8)", "bytes(8)")
-
-
-class ScriptedEngine:
-    """An `Engine` that says what it is told to, and nothing more."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.contexts: list[tuple[int, ...]] = []
-        self.silent = asyncio.Event()
-        """Set when it is asked and has nothing more to say; it answers no more, as if it had been stopped."""
-
-    async def load(self, version: int, folder: Path) -> None:
-        """There is nothing to load."""
-
-    async def generate(self, request: GenerateRequest) -> Generation:
-        if not self.texts:
-            self.silent.set()
-            await asyncio.get_running_loop().create_future()
-        self.contexts.append(request.token_ids)
-        ids = (*TOKENIZER.encode(self.texts.pop(0), add_special_tokens=False).ids, STOP)
-        return Generation(ids, tuple(-0.5 for _ in ids), "stop", request.version)
-
-    async def score(self, token_ids: tuple[int, ...]) -> tuple[float, ...]:
-        raise EngineError("it scores nothing")
-
-    async def check(self) -> None:
-        """It is always well."""
-
-    async def close(self) -> None:
-        """It holds nothing."""
 
 
 @dataclass
