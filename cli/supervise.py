@@ -14,7 +14,7 @@ def worker_specs(run: str, recipe: Recipe) -> list[WorkerSpec]:
     """The workers that a recipe asks for."""
     concurrency = str(recipe.sandbox.concurrency)
     return [
-        WorkerSpec("control", ("control",)),
+        WorkerSpec("control", ("control", "--take-over")),
         WorkerSpec("trainer", ("trainer",)),
         *(WorkerSpec(f"engine-{index}", ("engine", "--run", run)) for index in range(recipe.engines)),
         *(

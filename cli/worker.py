@@ -25,6 +25,9 @@ def add_parser(
         "--host",
         help="address that an engine listens on and is found by (default: this machine's own on the way to Temporal)",
     )
+    parser.add_argument(
+        "--take-over", action="store_true", help="a control worker decides, though a newer build took over from its own"
+    )
     parser.add_argument("--concurrency", type=int, default=64, help="rollouts at once in a sandbox worker")
     parser.add_argument("--parent", type=int, help="die when this process does, which must be the parent")
     parser.add_argument("--beats", type=int, metavar="FD", help="pipe into which the event loop beats once a second")
@@ -64,7 +67,7 @@ def _worker(arguments: argparse.Namespace) -> Callable[[Addresses], Awaitable[No
     if arguments.kind == "control":
         from workers.control import run_control
 
-        return run_control
+        return partial(run_control, take_over_again=arguments.take_over)
     if arguments.kind == "trainer":
         from workers.trainer import run_trainer
 

@@ -10,7 +10,7 @@ import pytest
 from workers.services.addresses import Addresses
 from workers.services.lifecycle import held
 
-pytest_plugins = ("tests.stack.database", "tests.stack.tiny_run")
+pytest_plugins = ("tests.stack.database", "tests.stack.tiny_run", "tests.stack.steering")
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from functools import partial
 
 from activities.admission import AdmissionActivities
 from activities.groups import GroupActivities
@@ -16,6 +17,7 @@ from db.projections.projector import Projector
 from db.workers import WorkerLeases
 from stepwell.events import UnknownEvent
 from stepwell.events.envelope import BrokenLink
+from workers.build import build_id, deployment_config, take_over
 from workers.presence import LEASE_S
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
@@ -29,8 +31,14 @@ ACTIVITIES_AT_ONCE = 200
 """Each run under way has one that watches it, besides those that are over at once."""
 
 
-async def run_control(addresses: Addresses) -> None:
-    """Serves the queue `control` until told to stop."""
+async def run_control(addresses: Addresses, *, take_over_again: bool = False) -> None:
+    """Serves the queue `control` until told to stop.
+
+    Args:
+        addresses: of the services.
+        take_over_again: whether a build that was superseded decides again (see `workers.build`).
+    """
+    build = build_id()
     async with runtime("control", addresses, connections=8, queue=CONTROL_QUEUE) as opened:
         runs = RunActivities(opened.stores, Engines(opened.database))
         groups = GroupActivities(opened.stores)
@@ -62,6 +70,8 @@ async def run_control(addresses: Addresses) -> None:
                 workflows=[TrainingRun, PromptGroup, Validation],
                 concurrency=ACTIVITIES_AT_ONCE,
                 pollers=4,
+                deployment=deployment_config(build),
+                polling=partial(take_over, opened.client, build, again=take_over_again),
             )
         finally:
             projecting.cancel()

@@ -7,7 +7,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +17,12 @@ from typing import Any, Literal
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import KeepAliveConfig, RetryConfig, RPCError
-from temporalio.worker import PollerBehaviorSimpleMaximum, UnsandboxedWorkflowRunner, Worker
+from temporalio.worker import (
+    PollerBehaviorSimpleMaximum,
+    UnsandboxedWorkflowRunner,
+    Worker,
+    WorkerDeploymentConfig,
+)
 
 from activities.stores import Stores
 from db.blobs import BlobStore
@@ -145,8 +150,21 @@ async def serve(
     workflows: Sequence[type] = (),
     concurrency: int = 100,
     pollers: int = 4,
+    deployment: WorkerDeploymentConfig | None = None,
+    polling: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Polls a queue until SIGTERM or SIGINT, then ends within the grace."""
+    """Polls a queue until SIGTERM or SIGINT, then ends within the grace.
+
+    Args:
+        client: of the process.
+        queue: which.
+        activities: what it does.
+        workflows: what it decides.
+        concurrency: activities at once.
+        pollers: polls at once, of each kind.
+        deployment: its build, for a worker with workflows.
+        polling: called once polls are under way.
+    """
     check_activities(activities)
     stop = asyncio.Event()
     on_stop_signals(stop.set)
@@ -161,6 +179,9 @@ async def serve(
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(pollers),
         workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(max(2, pollers)),
         graceful_shutdown_timeout=GRACE,
+        deployment_config=deployment,
     )
     async with worker:
+        if polling is not None:
+            await polling()
         await stop.wait()

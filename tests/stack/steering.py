@@ -1,0 +1,66 @@
+"""Steering a run as the command line and the Temporal UI do: by Updates of its workflow."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import pytest_asyncio
+from temporalio.client import Client, WorkflowUpdateFailedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from stepwell.contracts.operators import OperatorNote
+from stepwell.contracts.run import Progress
+from workers.runtime import connect
+from workers.services.addresses import Addresses
+from workflows.ids import run_id
+
+TIMEOUT_S = 120.0
+WHO = "ada@console"
+
+
+@dataclass
+class Helm:
+    """An operator's client."""
+
+    client: Client
+
+    async def ask(self, run: str, action: str, note: OperatorNote) -> Progress:
+        """Sends an Update that must be accepted."""
+        return await self._handle(run).execute_update(action, note, result_type=Progress)
+
+    async def refusal(self, run: str, action: str, note: OperatorNote) -> str:
+        """Sends an Update that must be refused; the reason."""
+        try:
+            await self.ask(run, action, note)
+        except WorkflowUpdateFailedError as error:
+            return str(error.cause)
+        raise AssertionError(f"{action} {note} was accepted")
+
+    async def progress(self, run: str) -> Progress:
+        """What the run does now."""
+        return await self._handle(run).query("progress", result_type=Progress)
+
+    async def until(self, run: str, happened: Callable[[Progress], bool]) -> Progress:
+        """Waits until the run's progress is so, also for a run that is about to begin."""
+        deadline = time.monotonic() + TIMEOUT_S
+        progress: Progress | None = None
+        while time.monotonic() < deadline:
+            try:
+                progress = await self.progress(run)
+            except RPCError as error:
+                if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.DEADLINE_EXCEEDED):
+                    raise
+            if progress is not None and happened(progress):
+                return progress
+            await asyncio.sleep(0.2)
+        raise AssertionError(f"{run} stands at {progress}")
+
+    def _handle(self, run: str):  # pyright: ignore[reportUnknownParameterType]  # a generic handle
+        return self.client.get_workflow_handle(run_id(run))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def helm(services: Addresses) -> AsyncIterator[Helm]:
+    """An operator at the console."""
+    yield Helm(await connect(services, identity=WHO))
