@@ -1,34 +1,30 @@
 """create_policy and train_step: a weight version is a fold of recorded batches.
 
-The trainer in memory is a cache of that fold. Whoever asks for step `s` gets version `s + 1`: out of the ledger if it
-stands there, else by one step from the version in memory, else from the last checkpoint and the batches after it, each
-rebuilt version compared with its recorded digests.
+Whoever asks for step `s` gets version `s + 1`: out of the ledger if it stands there, else by one step from version `s`,
+which is in memory or is rebuilt (`activities.trainer_memory`).
 """
 
 import asyncio
 import shutil
 import time
-import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
 from temporalio import activity
 
 from activities.folders import get_folder, put_folder
-from activities.folds import version_ref
 from activities.heartbeat import beating
+from activities.recipe_at import recipe_at
 from activities.stores import Stores
 from activities.train_batch import read_batch
-from db.recorded import Recorded
+from activities.trainer_memory import TrainerMemory, in_thread
+from activities.weights_record import WeightsRecord
 from stepwell.contracts.run import RunRef, StepRef, VersionRef
 from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained, VersionCreated
-from stepwell.events.base import Event
-from stepwell.events.streams import run_stream, weights_stream
+from stepwell.events.streams import run_stream
 from stepwell.policy.origin import Origin, make_version_0
 from stepwell.policy.trainers.mismatch import Mismatch, mismatch_under
 from stepwell.policy.trainers.protocol import TrainBatch, Trainer
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
-from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.recipe import Recipe
 from stepwell.rl.schedule import generation_version
 
@@ -53,27 +49,27 @@ class TrainingActivities:
         self._stores = stores
         self._cache = cache
         self._models = models
-        self._run: str | None = None
-        self._trainer: Trainer | None = None
+        self._memory = TrainerMemory(stores, cache)
         self._one_at_a_time = asyncio.Lock()
 
     @activity.defn(name="create_policy")
     async def create_policy(self, request: RunRef) -> VersionRef:
         """Makes version 0, once: by the warm-up that the recipe names, or out of a model folder."""
         async with beating(), self._one_at_a_time:
-            weights = await self._stores.ledger.read(weights_stream(request.run))
-            standing = _version(weights, 0)
+            weights = await WeightsRecord.read(self._stores, request.run)
+            standing = weights.version(0)
             if standing is not None:
                 return standing
             recipe = (await self._stores.run_facts(request.run)).recipe
             began = time.monotonic()
-            folder = self._scratch("version-0")
+            folder = self._memory.scratch("version-0")
             try:
                 origin = await asyncio.to_thread(make_version_0, recipe, folder, self._models)
-                trainer = await self._load(recipe, folder)
-                return await self._append_version_0(request.run, trainer, origin, time.monotonic() - began)
+                trainer = await asyncio.to_thread(_alone, recipe, folder)
+                await self._record_version_0(weights, trainer, origin, began)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
+            return _standing(weights, 0)
 
     @activity.defn(name="train_step")
     async def train_step(self, request: StepRef) -> VersionRef:
@@ -84,26 +80,33 @@ class TrainingActivities:
             NonFinite: loss or gradient.
             DigestMismatch: a version that was rebuilt differs from the recorded one.
             MismatchTooLarge: trainer and engine disagree beyond the recipe's bound.
+            RankLost: a process of the trainer died or hangs.
         """
         async with beating(), self._one_at_a_time:
-            weights = await self._stores.ledger.read(weights_stream(request.run))
-            standing = _version(weights, request.step + 1)
-            if standing is not None:
-                return standing
-            recipe = (await self._stores.run_facts(request.run)).recipe
+            weights = await WeightsRecord.read(self._stores, request.run)
             try:
-                trainer = await self._at_version(request.run, recipe, weights, request.step)
-                return await self._step(request.run, recipe, trainer, request.step, len(weights))
+                if weights.version(request.step + 1) is None:
+                    trainer = await self._memory.at_version(weights, request.step)
+                    await self._step(weights, trainer, request.step)
+                held = self._memory.holds(request.run, request.step + 1)
+                if held is not None:
+                    await self._memory.save_if_due(weights, held)
             except BaseException:
-                self._trainer = None  # whatever it holds now, the ledger does not say so
+                await self._memory.drop()  # whatever it holds now, the ledger does not say so
                 raise
+            return _standing(weights, request.step + 1)
 
-    async def _step(self, run: str, recipe: Recipe, trainer: Trainer, step: int, next_seq: int) -> VersionRef:
+    async def close(self) -> None:
+        """Ends what the trainer started."""
+        await self._memory.drop()
+
+    async def _step(self, weights: WeightsRecord, trainer: Trainer, step: int) -> None:
         began = time.monotonic()
-        manifest = await self._manifest_of(run, step)
+        recipe = await recipe_at(self._stores, weights.run, step)
+        manifest = await self._manifest_of(weights.run, step)
         batch = await read_batch(self._stores, manifest)
-        compared = await self._compare(run, recipe, batch, step)
-        result = await asyncio.to_thread(trainer.step, batch)
+        compared = await self._compare(weights, recipe, batch, step)
+        result = await in_thread(trainer, trainer.step, batch, recipe.optimiser)
         metrics = result.metrics()
         if compared is not None:
             metrics |= {"policy_shift_mean": result.mismatch_mean, "policy_shift_max": result.mismatch_max}
@@ -114,124 +117,58 @@ class TrainingActivities:
                 f"run.mismatch_bound is {recipe.run.mismatch_bound:.0e}: the engine served other weights than it said, "
                 "or computes in another precision; compare engine.dtype and trainer.compute_dtype"
             )
-        folder = self._scratch(f"version-{step + 1}")
-        try:
-            await asyncio.to_thread(trainer.export, folder)
-            export = await put_folder(self._stores.blobs, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         timings = {name: metrics.pop(name) for name in ("forward_backward_s", "optimiser_s")}
-        probe_ids = tuple(await self._probe_ids(run))
         trained = StepTrained(
             step=step,
             parent=step,
             version=step + 1,
             manifest=manifest,
-            digests=await asyncio.to_thread(trainer.digests),
-            export=export,
-            probe=await asyncio.to_thread(trainer.probe, probe_ids),
+            digests=await in_thread(trainer, trainer.digests),
+            export=await self._export(trainer),
+            probe=await in_thread(trainer, trainer.probe, tuple(weights.created().probe_ids)),
             metrics=metrics,
             timings_s=timings,
             environment=trainer.environment.model_dump(mode="json"),
             duration_s=time.monotonic() - began,
         )
-        made = await self._append(run, trained, next_seq)
-        if (step + 1) % recipe.run.checkpoint_every == 0:
-            await self._checkpoint(run, trainer, next_seq + 1)
-        return made
+        await weights.append(trained)
 
-    async def _compare(self, run: str, recipe: Recipe, batch: TrainBatch, step: int) -> Mismatch | None:
+    async def _compare(self, weights: WeightsRecord, recipe: Recipe, batch: TrainBatch, step: int) -> Mismatch | None:
         """The engines' log-probabilities against ours under the version that generated the batch; None where that is
         the version to be trained, which compares them itself."""
         generated_by = generation_version(step, recipe.run.max_staleness)
         if generated_by == step:
             return None
-        events = [recorded.event for recorded in await self._stores.ledger.read(weights_stream(run))]
-        made = [event for event in events if isinstance(event, VersionCreated | StepTrained)]
-        for event in made:
-            if event.version == generated_by:
-                folder = await get_folder(self._stores.blobs, event.export, self._cache)
-                compared = await asyncio.to_thread(mismatch_under, folder, batch)
-                if event.export != made[0].export:  # version 0 stays: the trainer exports with its files
-                    shutil.rmtree(folder, ignore_errors=True)
-                return compared
-        raise LookupError(f"run {run} has no version {generated_by}, which generated step {step}")
-
-    async def _at_version(self, run: str, recipe: Recipe, weights: Sequence[Recorded], version: int) -> Trainer:
-        """A trainer that holds a version: the one in memory, or rebuilt from the last checkpoint."""
-        if self._trainer is not None and self._run == run and self._trainer.version == version:
-            return self._trainer
-        events = [recorded.event for recorded in weights]
-        checkpoints = [event for event in events if isinstance(event, CheckpointSaved) and event.version <= version]
-        created = next((event for event in events if isinstance(event, VersionCreated)), None)
-        if created is None:
-            raise LookupError(f"run {run} has no version 0, so no version {version} can be made")
-        trainer = await self._load(recipe, await get_folder(self._stores.blobs, created.export, self._cache))
-        if checkpoints:
-            newest = max(checkpoints, key=lambda event: event.version)
-            folder = await get_folder(self._stores.blobs, newest.files, self._cache)
-            await asyncio.to_thread(trainer.load_checkpoint, folder)
+        export = weights.made(generated_by).export
+        folder = await get_folder(self._stores.blobs, export, self._cache)
+        compared = await asyncio.to_thread(mismatch_under, folder, batch)
+        if export != weights.created().export:  # version 0 stays: the trainer exports with its files
             shutil.rmtree(folder, ignore_errors=True)
-        trained = {event.step: event for event in events if isinstance(event, StepTrained)}
-        for step in range(trainer.version, version):
-            batch = await read_batch(self._stores, trained[step].manifest)
-            await asyncio.to_thread(trainer.step, batch)
-            found = await asyncio.to_thread(trainer.digests)
-            if found != trained[step].digests:
-                raise DigestMismatch(
-                    f"version {step + 1} rebuilt from its batch has the digests {found}, recorded are "
-                    f"{trained[step].digests}: another numeric environment? Recorded: {trained[step].environment}, "
-                    f"here: {trainer.environment}"
-                )
-        self._run, self._trainer = run, trainer
-        return trainer
+        return compared
 
-    async def _append_version_0(self, run: str, trainer: Trainer, origin: Origin, duration_s: float) -> VersionRef:
-        folder = self._scratch("export-0")
-        try:
-            await asyncio.to_thread(trainer.export, folder)
-            export = await put_folder(self._stores.blobs, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    async def _record_version_0(self, weights: WeightsRecord, trainer: Trainer, origin: Origin, began: float) -> None:
+        """With its checkpoint, in one append: an export that is rounded could not give back the master weights."""
+        export = await self._export(trainer)
         created = VersionCreated(
             origin=origin.name,
-            digests=await asyncio.to_thread(trainer.digests),
+            digests=await in_thread(trainer, trainer.digests),
             export=export,
             probe_ids=list(origin.probe_ids),
-            probe=await asyncio.to_thread(trainer.probe, origin.probe_ids),
+            probe=await in_thread(trainer, trainer.probe, origin.probe_ids),
             metrics=origin.metrics,
             environment=trainer.environment.model_dump(mode="json"),
-            duration_s=duration_s,
+            duration_s=time.monotonic() - began,
         )
-        made = await self._append(run, created, 0)
-        await self._checkpoint(run, trainer, 1)
-        return made
+        files = await self._memory.put_checkpoint(trainer)
+        await weights.append(created, CheckpointSaved(version=0, files=files))
 
-    async def _load(self, recipe: Recipe, folder: Path) -> Trainer:
-        def load() -> Trainer:
-            return TorchTrainer.from_folder(
-                folder,
-                optimiser=recipe.optimiser,
-                grpo=recipe.rl,
-                threads=recipe.trainer.threads,
-                compute_dtype=recipe.trainer.compute_dtype,
-            )
-
-        return await asyncio.to_thread(load)
-
-    async def _checkpoint(self, run: str, trainer: Trainer, next_seq: int) -> None:
-        folder = self._scratch("checkpoint")
+    async def _export(self, trainer: Trainer) -> str:
+        folder = self._memory.scratch(f"version-{trainer.version}")
         try:
-            await asyncio.to_thread(trainer.save_checkpoint, folder)
-            files = await put_folder(self._stores.blobs, folder, retention="checkpoint")
+            await in_thread(trainer, trainer.export, folder)
+            return await put_folder(self._stores.blobs, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        await self._stores.ledger.append(
-            weights_stream(run),
-            [CheckpointSaved(version=trainer.version, files=files)],
-            expected_seq=next_seq,
-            actor=self._stores.actor,
-        )
 
     async def _manifest_of(self, run: str, step: int) -> str:
         recorded = await self._stores.ledger.read(run_stream(run))
@@ -240,22 +177,19 @@ class TrainingActivities:
                 return each.event.manifest
         raise NoBatch(f"run {run}: step {step} was not admitted, so there is no batch to train")
 
-    async def _probe_ids(self, run: str) -> list[int]:
-        created = (await self._stores.ledger.read(weights_stream(run)))[0].event
-        assert isinstance(created, VersionCreated)
-        return created.probe_ids
 
-    async def _append(self, run: str, event: Event, next_seq: int) -> VersionRef:
-        stream = weights_stream(run)
-        await self._stores.ledger.append(stream, [event], expected_seq=next_seq, actor=self._stores.actor)
-        made = version_ref((await self._stores.ledger.read(stream, from_seq=next_seq))[0])
-        assert made is not None
-        return made
-
-    def _scratch(self, name: str) -> Path:
-        """A folder that does not exist yet."""
-        return self._cache / f".{name}-{uuid.uuid4().hex}"
+def _alone(recipe: Recipe, folder: Path) -> TorchTrainer:
+    """A trainer in this process alone: what version 0 is does not depend on the number of ranks."""
+    return TorchTrainer.from_folder(
+        folder,
+        recipe.optimiser,
+        recipe.rl,
+        threads=recipe.trainer.threads,
+        compute_dtype=recipe.trainer.compute_dtype,
+    )
 
 
-def _version(weights: Sequence[Recorded], version: int) -> VersionRef | None:
-    return next((made for made in map(version_ref, weights) if made is not None and made.version == version), None)
+def _standing(weights: WeightsRecord, version: int) -> VersionRef:
+    made = weights.version(version)
+    assert made is not None
+    return made

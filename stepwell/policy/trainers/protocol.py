@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 from stepwell.events.numbers import WeightDigests
 from stepwell.policy.weights import DigestMismatch
 from stepwell.rl.batching import BatchManifest
+from stepwell.rl.config import OptimiserConfig
 from stepwell.rl.masks import MaskReason
 from stepwell.rl.samples import TrainSample
 
@@ -25,6 +26,14 @@ class WrongParent(Exception):
 
 class UnsupportedModel(Exception):
     """A model that this trainer would compute wrongly."""
+
+
+class RankLost(Exception):
+    """A process of the trainer died or fell silent. The trainer is of no use any more: close it and rebuild."""
+
+
+class TrainerClosed(Exception):
+    """The trainer was closed, perhaps in the middle of a step."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,8 @@ class NumericEnvironment(BaseModel):
     """Vector instructions that torch uses, for example `AVX512`."""
     threads: int
     """Threads of one operation."""
+    ranks: int = 1
+    """Processes among which the micro-batches are dealt; their gradients are added in the order of ranks."""
     mkldnn: bool
     """Whether oneDNN kernels are on."""
     compute_dtype: ComputeDtype
@@ -123,7 +134,7 @@ class StepResult(BaseModel):
 
 
 class Trainer(Protocol):
-    """Holds one weight version and its optimiser. Methods block; call them one at a time."""
+    """Holds one weight version and its optimiser. Methods block; call them one at a time, all but `close`."""
 
     @property
     def version(self) -> int:
@@ -135,14 +146,22 @@ class Trainer(Protocol):
         """What decides the bits."""
         ...
 
-    def step(self, batch: TrainBatch) -> StepResult:
-        """Applies one optimiser step; on any error the state is as before.
+    def step(self, batch: TrainBatch, optimiser: OptimiserConfig | None = None) -> StepResult:
+        """Applies one optimiser step; on any error of the batch the state is as before.
+
+        Weights, moments, batch, `optimiser` and the numeric environment decide every bit of what comes out.
+
+        Args:
+            batch: what is trained.
+            optimiser: learning rate, moments and clip of this step alone; None: those that the trainer was made with.
 
         Raises:
             WrongParent: the batch starts from another version.
-            DigestMismatch: rows that are not the manifest's.
+            DigestMismatch: rows that are not the manifest's, or ranks that came to different weights.
             MissingLogprob: a generated token without a usable log-probability.
             NonFinite: loss or gradient.
+            RankLost: a process of the trainer died or fell silent.
+            TrainerClosed: `close` was called meanwhile.
         """
         ...
 
@@ -168,5 +187,10 @@ class Trainer(Protocol):
 
         Raises:
             DigestMismatch: the checkpoint is damaged, or another model's.
+            RankLost: a process of the trainer died or fell silent.
         """
+        ...
+
+    def close(self) -> None:
+        """Ends a step that another thread is in, soon, and every process that the trainer started. Twice is once."""
         ...

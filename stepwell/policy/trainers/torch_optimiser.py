@@ -24,7 +24,6 @@ class MasterWeights:
         self,
         parameters: Mapping[str, torch.nn.Parameter],
         aliases: Mapping[str, str],
-        config: OptimiserConfig,
         compute_dtype: torch.dtype,
     ) -> None:
         """Takes over float32 parameters, which are rounded to `compute_dtype`.
@@ -32,7 +31,6 @@ class MasterWeights:
         Args:
             parameters: of the model, by name, each tied one once.
             aliases: further names of tied ones.
-            config: AdamW and clipping.
             compute_dtype: what the model computes in.
         """
         self._parameters = dict(parameters)
@@ -44,18 +42,10 @@ class MasterWeights:
                 # Parameters only: buffers, such as rotary frequencies, stay float32.
                 self._masters[name] = parameter.detach()
                 parameter.data = parameter.detach().to(compute_dtype)
-        self._config = config
         decayed = [master for master in self._masters.values() if master.dim() >= 2]
         others = [master for master in self._masters.values() if master.dim() < 2]
         self._adamw = torch.optim.AdamW(
-            [
-                {"params": group, "weight_decay": decay}
-                for group, decay in ((decayed, config.weight_decay), (others, 0.0))
-                if group
-            ],
-            lr=config.learning_rate,
-            betas=(config.beta1, config.beta2),
-            eps=config.epsilon,
+            [{"params": group, "decays": decays} for group, decays in ((decayed, True), (others, False)) if group],
             fused=True,
         )
         for master in self._masters.values():
@@ -68,6 +58,20 @@ class MasterWeights:
         """The master weights."""
         tensors = {name: master.detach() for name, master in self._masters.items()}
         return Weights(tensors=tensors, aliases=self._aliases)
+
+    def gradients(self) -> list[Tensor]:
+        """The masters' gradients, in the order of their names in the model; a tensor without one has a gradient of 0.
+
+        Writing into them changes what `update` applies.
+        """
+        gradients: list[Tensor] = []
+        for master in self._masters.values():
+            if master.grad is None:
+                master.grad = torch.zeros_like(master, requires_grad=False)
+            elif not master.grad.is_contiguous():
+                master.grad = master.grad.contiguous()
+            gradients.append(master.grad)
+        return gradients
 
     def collect(self) -> None:
         """Adds the model's gradients to the masters', after each backward pass."""
@@ -86,16 +90,12 @@ class MasterWeights:
             self._masters[name].grad = None
 
     def norm(self, divisor: int) -> float:
-        """Divides the gradients and returns their global norm; a tensor without gradient has a gradient of 0.
+        """Divides the gradients and returns their global norm.
 
         Raises:
             NonFinite: in which tensors.
         """
-        norms: list[Tensor] = []
-        for master in self._masters.values():
-            if master.grad is None:
-                master.grad = torch.zeros_like(master, requires_grad=False)
-            norms.append(torch.linalg.vector_norm(master.grad.div_(divisor)))
+        norms = [torch.linalg.vector_norm(gradient.div_(divisor)) for gradient in self.gradients()]
         norms_P = torch.stack(norms)
         if not bool(torch.isfinite(norms_P).all()):
             bad = [name for name, norm in zip(self._masters, norms, strict=True) if not bool(torch.isfinite(norm))]
@@ -103,15 +103,23 @@ class MasterWeights:
         return float(torch.linalg.vector_norm(norms_P))
 
     @torch.no_grad()
-    def update(self, learning_rate: float, norm: float) -> None:
-        """Clips the gradients, whose global norm is `norm`, applies them, and forgets them."""
-        limit = self._config.max_grad_norm
+    def update(self, config: OptimiserConfig, learning_rate: float, norm: float) -> None:
+        """Clips the gradients, applies them, and forgets them.
+
+        Args:
+            config: of this step: moments, decay, clip.
+            learning_rate: of this step, its schedule worked in.
+            norm: the gradients' global norm.
+        """
+        limit = config.max_grad_norm
         if limit is not None and norm > limit:
-            for master in self._masters.values():
-                assert master.grad is not None
-                master.grad.mul_(limit / norm)
+            for gradient in self.gradients():
+                gradient.mul_(limit / norm)
         for group in self._adamw.param_groups:
             group["lr"] = learning_rate
+            group["betas"] = (config.beta1, config.beta2)
+            group["eps"] = config.epsilon
+            group["weight_decay"] = config.weight_decay if group["decays"] else 0.0
         self._adamw.step()
         self.discard()
         self._round_into_model()

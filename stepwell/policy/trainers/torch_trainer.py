@@ -5,51 +5,42 @@ group's common prompt.
 """
 
 import json
-import math
+import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from stepwell.events.numbers import WeightDigests
-from stepwell.policy.trainers.batch_rows import batch_row, row_tensors
 from stepwell.policy.trainers.checkpoint import read_checkpoint, write_checkpoint
+from stepwell.policy.trainers.micro_batches import Tally, run_micro_batch
 from stepwell.policy.trainers.protocol import (
     ComputeDtype,
-    NonFinite,
     NumericEnvironment,
     StepResult,
     TrainBatch,
+    TrainerClosed,
     WrongParent,
 )
 from stepwell.policy.trainers.torch_model import TorchModel
 from stepwell.policy.trainers.torch_optimiser import MasterWeights
 from stepwell.policy.weights import CONFIG_FILE, DigestMismatch, Weights, save_folder, weights_digest, weights_of
-from stepwell.rl.batching import MicroBatch
+from stepwell.rl.batching import BatchManifest
 from stepwell.rl.config import GrpoConfig, OptimiserConfig
-from stepwell.rl.losses import grpo_loss
-from stepwell.rl.masks import MaskReason
 from stepwell.rl.schedule import learning_rate
 
 
-@dataclass
-class _Tally:
-    """Sums over the micro-batches of one step."""
+class Update(NamedTuple):
+    """What an update was made with."""
 
-    loss_sum: float = 0.0
-    loss_tokens: int = 0
-    clipped_tokens: int = 0
-    tokens: int = 0
-    padded_tokens: int = 0
-    trained_tokens: int = 0
-    generated_tokens: int = 0
-    difference_sum: float = 0.0
-    difference_max: float = 0.0
-    negative_logprob_sum: float = 0.0
-    masks: Counter[MaskReason] = field(default_factory=Counter[MaskReason])
+    norm: float
+    """Global norm of the gradients before clipping."""
+    learning_rate: float
+    """Of this step."""
 
 
 class TorchTrainer:
@@ -81,9 +72,9 @@ class TorchTrainer:
         self._masters = MasterWeights(
             dict(model.model.named_parameters()),
             weights_of(model.model).aliases,
-            optimiser,
             getattr(torch, compute_dtype),
         )
+        self._closed = threading.Event()
 
     @classmethod
     def from_folder(
@@ -100,7 +91,7 @@ class TorchTrainer:
 
         Args:
             folder: Hugging Face folder; its config and tokenizer files go into each export.
-            optimiser: learning rate, moments, clip.
+            optimiser: learning rate, moments, clip of a step that is given no other.
             grpo: loss and masks.
             threads: of one operation; part of what decides the bits.
             compute_dtype: of activations and exported weights.
@@ -125,36 +116,92 @@ class TorchTrainer:
         """What decides the bits."""
         return self._environment
 
-    def step(self, batch: TrainBatch) -> StepResult:
+    def step(self, batch: TrainBatch, optimiser: OptimiserConfig | None = None) -> StepResult:
         """Applies one optimiser step; on any error the state is as before (see `Trainer.step`)."""
-        manifest = batch.manifest
+        self.check_parent(batch.manifest)
+        batch.check()
+        began = time.perf_counter()
+        try:
+            tallies = self.accumulate(batch, range(len(batch.manifest.micro_batches)))
+            return self.apply(batch.manifest, tallies, optimiser, time.perf_counter() - began)
+        except BaseException:
+            self.discard()
+            raise
+
+    def check_parent(self, manifest: BatchManifest) -> None:
+        """Refuses a batch that starts from another version.
+
+        Raises:
+            WrongParent: it does.
+        """
         if manifest.parent_version != self._version:
             raise WrongParent(
                 f"step {manifest.step} starts from version {manifest.parent_version}, version {self._version} is loaded"
             )
-        batch.check()
+
+    def accumulate(
+        self, batch: TrainBatch, indices: Iterable[int], after_each: Callable[[int, Tally], None] | None = None
+    ) -> dict[int, Tally]:
+        """First part of a step: adds up the gradients of some micro-batches.
+
+        Args:
+            batch: checked.
+            indices: of micro-batches, in the order in which they are computed.
+            after_each: told of each micro-batch, its index and tally.
+
+        Returns:
+            The tally of each.
+
+        Raises:
+            NonFinite: loss or log-probabilities of one; call `discard`.
+            TrainerClosed: meanwhile; call `discard`.
+        """
         self._pin_threads()
+        tallies: dict[int, Tally] = {}
+        for index in indices:
+            if self._closed.is_set():
+                raise TrainerClosed(f"the trainer was closed in step {batch.manifest.step}; its state is as before")
+            tallies[index] = run_micro_batch(self._model, batch.manifest.micro_batches[index], batch, self._grpo)
+            self._masters.collect()
+            if after_each is not None:
+                after_each(index, tallies[index])
+        return tallies
+
+    def gradients(self) -> list[Tensor]:
+        """What `accumulate` added up, float32, contiguous, in the same order in every process; `apply` uses what is
+        written into it."""
+        return self._masters.gradients()
+
+    def apply(
+        self,
+        manifest: BatchManifest,
+        tallies: Mapping[int, Tally],
+        optimiser: OptimiserConfig | None,
+        forward_backward_s: float,
+    ) -> StepResult:
+        """Second part of a step: clips and applies the gradients.
+
+        Args:
+            manifest: of the batch.
+            tallies: of every micro-batch of the batch.
+            optimiser: see `Trainer.step`.
+            forward_backward_s: what the first part took.
+
+        Raises:
+            NonFinite: the gradient; call `discard`.
+        """
         began = time.perf_counter()
-        tally = _Tally(masks=Counter(manifest.mask_counts()))
-        try:
-            for micro_batch in manifest.micro_batches:
-                self._run(micro_batch, batch, tally)
-            loss = tally.loss_sum / max(1, tally.loss_tokens)
-            norm = self._masters.norm(max(1, tally.loss_tokens))
-        except BaseException:
-            self._masters.discard()
-            raise
-        computed = time.perf_counter()
-        rate = learning_rate(self._optimiser_config, manifest.step)
-        self._masters.update(rate, norm)
-        self._version = manifest.version
+        tally = Tally(masks=Counter(manifest.mask_counts()))
+        for index in range(len(manifest.micro_batches)):
+            tally.add(tallies[index])
+        update = self.update(manifest, tally.loss_tokens, optimiser)
         generated = max(1, tally.generated_tokens)
         return StepResult(
             step=manifest.step,
             version=manifest.version,
-            loss=loss,
-            grad_norm=norm,
-            learning_rate=rate,
+            loss=tally.loss_sum / max(1, tally.loss_tokens),
+            grad_norm=update.norm,
+            learning_rate=update.learning_rate,
             tokens=tally.tokens,
             padded_tokens=tally.padded_tokens,
             trained_tokens=tally.trained_tokens,
@@ -165,9 +212,27 @@ class TorchTrainer:
             clip_fraction=tally.clipped_tokens / max(1, tally.loss_tokens),
             entropy=tally.negative_logprob_sum / generated,
             mask_counts=dict(sorted(tally.masks.items())),
-            forward_backward_s=computed - began,
-            optimiser_s=time.perf_counter() - computed,
+            forward_backward_s=forward_backward_s,
+            optimiser_s=time.perf_counter() - began,
         )
+
+    def update(self, manifest: BatchManifest, loss_tokens: int, optimiser: OptimiserConfig | None) -> Update:
+        """The update itself.
+
+        Raises:
+            NonFinite: the gradient; call `discard`.
+        """
+        config = self._optimiser_config if optimiser is None else optimiser
+        self._pin_threads()
+        norm = self._masters.norm(max(1, loss_tokens))
+        rate = learning_rate(config, manifest.step)
+        self._masters.update(config, rate, norm)
+        self._version = manifest.version
+        return Update(norm, rate)
+
+    def discard(self) -> None:
+        """Forgets the gradients of a step that is not applied."""
+        self._masters.discard()
 
     def digests(self) -> WeightDigests:
         """Digests of master weights, exported weights and optimiser."""
@@ -214,48 +279,9 @@ class TorchTrainer:
         if found != header.digests:
             raise DigestMismatch(f"{folder}: after loading, the digests are {found}, its record says {header.digests}")
 
-    def _run(self, micro_batch: MicroBatch, batch: TrainBatch, tally: _Tally) -> None:
-        """One micro-batch forward and, if it trains, backward."""
-        samples = [batch_row(batch, index) for index in micro_batch.samples]
-        ids_BT, chosen_N, row_N = row_tensors(samples, micro_batch.length)
-        engine_N = torch.tensor([value for sample in samples for value in sample.logprobs], dtype=torch.float32)
-        recorded = [batch.manifest.samples[index] for index in micro_batch.samples]
-        advantages_B = torch.tensor([sample.advantage for sample in recorded], dtype=torch.float32)
-
-        with torch.set_grad_enabled(micro_batch.train):
-            logprobs_N = self._model.logprobs(ids_BT, chosen_N, batch.manifest.temperature)
-            loss = grpo_loss(logprobs_N, engine_N, row_N, advantages_B, self._grpo)
-        value = loss.loss_sum.item() if micro_batch.train else 0.0
-        difference_N = (logprobs_N.detach() - engine_N).abs()
-        if not (math.isfinite(value) and bool(torch.isfinite(difference_N).all())):
-            raise NonFinite(
-                f"step {batch.manifest.step}: the loss is {value}, log-probabilities differ from the engine's by up to "
-                f"{float(difference_N.max())}, over the rollouts {[sample.stream for sample in recorded]}"
-            )
-        if micro_batch.train:
-            loss.loss_sum.backward()
-            self._masters.collect()
-
-        tokens = sum(sample.tokens for sample in recorded)
-        tally.tokens += tokens
-        tally.padded_tokens += ids_BT.numel()
-        tally.generated_tokens += len(engine_N)
-        tally.difference_sum += float(difference_N.sum(dtype=torch.float64))
-        tally.difference_max = max(tally.difference_max, float(difference_N.max()))
-        tally.negative_logprob_sum -= float(logprobs_N.detach().sum(dtype=torch.float64))
-        if micro_batch.train:
-            tally.trained_tokens += tokens
-            tally.loss_sum += value
-            tally.clipped_tokens += loss.clipped_tokens
-        for row, sample in enumerate(recorded):
-            if sample.mask is not None:
-                continue
-            if bool(loss.mismatched_B[row]):
-                tally.masks[MaskReason.MISMATCH] += 1
-                continue
-            if bool(loss.out_of_bounds_B[row]):
-                tally.masks[MaskReason.IMPORTANCE] += 1
-            tally.loss_tokens += sample.generated_tokens
+    def close(self) -> None:
+        """Ends a step that another thread is in at its next micro-batch."""
+        self._closed.set()
 
     def _pin_threads(self) -> None:
         """The caller's thread may be new, and another library may have set its own number."""

@@ -1,0 +1,86 @@
+"""`weights/<run>` as one attempt of the trainer reads it and adds to it."""
+
+from collections.abc import Sequence
+
+from activities.folds import version_ref
+from activities.stores import Stores
+from db.recorded import Recorded
+from stepwell.contracts.run import VersionRef
+from stepwell.events import CheckpointSaved, StepTrained, VersionCreated
+from stepwell.events.base import Event
+from stepwell.events.streams import weights_stream
+
+
+class NoVersion(LookupError):
+    """The run has no such weight version."""
+
+
+class WeightsRecord:
+    """The stream as it was read, and what this attempt appended since.
+
+    Another attempt that has appended meanwhile fences this one: its next append names a place that is taken.
+    """
+
+    def __init__(self, stores: Stores, run: str, recorded: Sequence[Recorded]) -> None:
+        self._stores = stores
+        self._recorded = list(recorded)
+        self.run = run
+
+    @classmethod
+    async def read(cls, stores: Stores, run: str) -> "WeightsRecord":
+        """As it stands now."""
+        return cls(stores, run, await stores.ledger.read(weights_stream(run)))
+
+    def created(self) -> VersionCreated:
+        """How version 0 was made.
+
+        Raises:
+            NoVersion: it was not.
+        """
+        for each in self._recorded:
+            if isinstance(each.event, VersionCreated):
+                return each.event
+        raise NoVersion(f"run {self.run} has no version 0, so no other can be made: create_policy makes it")
+
+    def made(self, version: int) -> VersionCreated | StepTrained:
+        """How a version was made.
+
+        Raises:
+            NoVersion: it was not.
+        """
+        for each in self._recorded:
+            if isinstance(each.event, VersionCreated | StepTrained) and each.event.version == version:
+                return each.event
+        raise NoVersion(
+            f"run {self.run} has no version {version}: no StepTrained in {weights_stream(self.run)} made it"
+        )
+
+    def trained(self, step: int) -> StepTrained:
+        """The training of a step.
+
+        Raises:
+            NoVersion: it was not trained.
+        """
+        made = self.made(step + 1)
+        assert isinstance(made, StepTrained)
+        return made
+
+    def version(self, version: int) -> VersionRef | None:
+        """A version as workflows know it, None if it was not made."""
+        versions = (made for made in map(version_ref, self._recorded) if made is not None)
+        return next((made for made in versions if made.version == version), None)
+
+    def checkpoints(self) -> dict[int, str]:
+        """Blobs of the complete checkpoints, by version."""
+        events = [each.event for each in self._recorded]
+        return {event.version: event.files for event in events if isinstance(event, CheckpointSaved)}
+
+    async def append(self, *events: Event) -> None:
+        """Appends at the end, all or none.
+
+        Raises:
+            Fenced: another attempt has appended other facts meanwhile.
+        """
+        stream, next_seq = weights_stream(self.run), len(self._recorded)
+        await self._stores.ledger.append(stream, events, expected_seq=next_seq, actor=self._stores.actor)
+        self._recorded += await self._stores.ledger.read(stream, from_seq=next_seq)

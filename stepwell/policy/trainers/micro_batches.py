@@ -1,0 +1,100 @@
+"""One micro-batch forward and, if it trains, backward; and what is counted on the way.
+
+Shape suffixes: B rows, T columns, N generated tokens row after row.
+"""
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+
+import torch
+
+from stepwell.policy.trainers.batch_rows import batch_row, row_tensors
+from stepwell.policy.trainers.protocol import NonFinite, TrainBatch
+from stepwell.policy.trainers.torch_model import TorchModel
+from stepwell.rl.batching import MicroBatch
+from stepwell.rl.config import GrpoConfig
+from stepwell.rl.losses import grpo_loss
+from stepwell.rl.masks import MaskReason
+
+
+@dataclass
+class Tally:
+    """Sums over micro-batches."""
+
+    loss_sum: float = 0.0
+    loss_tokens: int = 0
+    clipped_tokens: int = 0
+    tokens: int = 0
+    padded_tokens: int = 0
+    trained_tokens: int = 0
+    generated_tokens: int = 0
+    difference_sum: float = 0.0
+    difference_max: float = 0.0
+    negative_logprob_sum: float = 0.0
+    masks: Counter[MaskReason] = field(default_factory=Counter[MaskReason])
+
+    def add(self, other: "Tally") -> None:
+        """Adds another one's sums. Floats are rounded: the order matters."""
+        self.loss_sum += other.loss_sum
+        self.loss_tokens += other.loss_tokens
+        self.clipped_tokens += other.clipped_tokens
+        self.tokens += other.tokens
+        self.padded_tokens += other.padded_tokens
+        self.trained_tokens += other.trained_tokens
+        self.generated_tokens += other.generated_tokens
+        self.difference_sum += other.difference_sum
+        self.difference_max = max(self.difference_max, other.difference_max)
+        self.negative_logprob_sum += other.negative_logprob_sum
+        self.masks.update(other.masks)
+
+
+def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatch, grpo: GrpoConfig) -> Tally:
+    """Scores the rows and, if the micro-batch trains, adds their gradient to the model's.
+
+    Raises:
+        NonFinite: loss or log-probabilities; no gradient was added.
+        DigestMismatch: a row is missing.
+    """
+    samples = [batch_row(batch, index) for index in micro_batch.samples]
+    ids_BT, chosen_N, row_N = row_tensors(samples, micro_batch.length)
+    engine_N = torch.tensor([value for sample in samples for value in sample.logprobs], dtype=torch.float32)
+    recorded = [batch.manifest.samples[index] for index in micro_batch.samples]
+    advantages_B = torch.tensor([sample.advantage for sample in recorded], dtype=torch.float32)
+
+    with torch.set_grad_enabled(micro_batch.train):
+        logprobs_N = model.logprobs(ids_BT, chosen_N, batch.manifest.temperature)
+        loss = grpo_loss(logprobs_N, engine_N, row_N, advantages_B, grpo)
+    value = loss.loss_sum.item() if micro_batch.train else 0.0
+    difference_N = (logprobs_N.detach() - engine_N).abs()
+    if not (math.isfinite(value) and bool(torch.isfinite(difference_N).all())):
+        raise NonFinite(
+            f"step {batch.manifest.step}: the loss is {value}, log-probabilities differ from the engine's by up to "
+            f"{float(difference_N.max())}, over the rollouts {[sample.stream for sample in recorded]}"
+        )
+    if micro_batch.train:
+        loss.loss_sum.backward()
+
+    tokens = sum(sample.tokens for sample in recorded)
+    tally = Tally(
+        tokens=tokens,
+        padded_tokens=ids_BT.numel(),
+        generated_tokens=len(engine_N),
+        difference_sum=float(difference_N.sum(dtype=torch.float64)),
+        difference_max=float(difference_N.max()),
+        negative_logprob_sum=-float(logprobs_N.detach().sum(dtype=torch.float64)),
+    )
+    if micro_batch.train:
+        tally.trained_tokens = tokens
+        tally.loss_sum = value
+        tally.clipped_tokens = loss.clipped_tokens
+    for row, sample in enumerate(recorded):
+        if sample.mask is not None:
+            continue
+        if bool(loss.mismatched_B[row]):
+            tally.masks[MaskReason.MISMATCH] += 1
+            continue
+        if bool(loss.out_of_bounds_B[row]):
+            tally.masks[MaskReason.IMPORTANCE] += 1
+        tally.loss_tokens += sample.generated_tokens
+    return tally
