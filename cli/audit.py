@@ -2,30 +2,18 @@
 
 import argparse
 import asyncio
-import difflib
 import json
-import sys
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from db.blobs import BlobStore
-from db.database import Database
-from db.errors import BlobStoreUnavailable, DatabaseUnavailable, NewerDatabase, OldDatabase
-from db.ledger import Ledger
-from db.migrate import check
-from db.objects import ObjectStore
-from db.run_record import read_run
-from stepwell.audit.finding import RuleResult
-from stepwell.audit.verification import Verification, verify
-from workers.services.addresses import Addresses, resolve
-from workers.services.errors import ServiceError
-from workers.services.lifecycle import held
+if TYPE_CHECKING:
+    from stepwell.audit.fate_ledger import FateLedger
+    from stepwell.audit.finding import RuleResult
+    from stepwell.audit.verification import Verification
+    from workers.services.addresses import Addresses
 
 SHOWN = 5
-"""Findings of a rule that are printed; `--json` gives all."""
-
-
-class UnknownRun(LookupError):
-    """The ledger has no run of this name."""
+"""Findings of a rule, and causes of fates, that are printed; `--json` gives all."""
 
 
 def add_parser(
@@ -37,8 +25,9 @@ def add_parser(
     action = actions.add_parser(
         "verify",
         help="check everything that must hold of a run",
-        description="Checks chains, commitments, blobs, fates and what follows from them; of a run that is not "
-        "finished, what stands. Exit 0 if every rule holds, 1 if not, 2 if there is no such run.",
+        description="Checks chains, commitments, blobs, fates, what operators did and what follows from them; of a run "
+        "that is not finished, what stands. Then says what became of every prompt, and whether what was trained is as "
+        "long as what was generated. Exit 0 if every rule holds, 1 if not, 2 if there is no such run.",
     )
     action.add_argument("name", metavar="RUN", help="name of the run")
     action.add_argument("--json", action="store_true", help="print one JSON object, with every finding")
@@ -47,26 +36,24 @@ def add_parser(
 
 def run(args: argparse.Namespace) -> int:
     """Verifies; 0 if every rule holds."""
-    try:
-        resolve()  # says what to do where there never were any services, instead of starting empty ones
-        with held() as addresses:
-            check(addresses.auditor)
-            verification = asyncio.run(_verify(addresses, args.name))
-    except UnknownRun as error:
-        print(f"stepwell audit verify: {error}", file=sys.stderr)
-        return 2
-    except (ServiceError, OldDatabase, NewerDatabase, DatabaseUnavailable, BlobStoreUnavailable) as error:
-        print(f"stepwell audit verify: {error}", file=sys.stderr)
-        return 1
+    from db.migrate import check  # imported here: they take a second, which `--help` should not
+    from workers.services.addresses import resolve
+    from workers.services.lifecycle import held
+
+    resolve()  # says what to do where there never were any services, instead of starting empty ones
+    with held() as addresses:
+        check(addresses.auditor)
+        verification = asyncio.run(_verify(addresses, args.name))
     if args.json:
-        print(json.dumps({**asdict(verification), "holds": verification.holds}))
+        said = {**asdict(verification), "ledger": verification.ledger.as_json(), "holds": verification.holds}
+        print(json.dumps(said))
     else:
         print("\n".join(lines(verification)))
     return 0 if verification.holds else 1
 
 
-def lines(verification: Verification) -> list[str]:
-    """What is printed: a line a rule, under each that fails its first findings, then the outcome."""
+def lines(verification: "Verification") -> list[str]:
+    """What is printed: a line a rule, under each that fails its first findings, then the fates, then the outcome."""
     state = f"ended: {verification.finished}" if verification.finished else "not finished: what stands is verified"
     said = [
         f"run {verification.run} ({state}), {verification.streams:,} streams, {verification.events:,} events",
@@ -77,8 +64,8 @@ def lines(verification: Verification) -> list[str]:
         said += [f"        {finding}" for finding in result.findings[:SHOWN]]
         if len(result.findings) > SHOWN:
             said.append(f"        and {len(result.findings) - SHOWN:,} more; --json names all")
+    said += ["", *_fates(verification.ledger), ""]
     failed = [result for result in verification.results if result.findings]
-    said.append("")
     if not failed:
         said.append("every rule holds")
     else:
@@ -90,32 +77,42 @@ def lines(verification: Verification) -> list[str]:
     return said
 
 
-def _count(result: RuleResult) -> str:
+def _fates(ledger: "FateLedger") -> list[str]:
+    """Prompts dispatched as the sum of their fates, why some were not trained, and the lengths."""
+    said: list[str] = []
+    for name, fates in (("training", ledger.training), ("validation", ledger.validation)):
+        said.append(f"prompts of {name}: {fates.words()}")
+        said += [f"        {cause}" for cause in fates.causes[:SHOWN]]
+        if len(fates.causes) > SHOWN:
+            said.append(f"        and {len(fates.causes) - SHOWN:,} more; --json names all")
+    return said + [compared.words() for compared in ledger.lengths]
+
+
+def _count(result: "RuleResult") -> str:
     failed = f", {len(result.findings):,} do not hold" if result.findings else ""
     return f"{result.checked:,} {result.unit}{failed}"
 
 
-async def _verify(addresses: Addresses, name: str) -> Verification:
+async def _verify(addresses: "Addresses", name: str) -> "Verification":
     """Reads and verifies a run.
 
     Raises:
-        UnknownRun: there is none of this name.
+        NoSuchRun: there is none of this name.
     """
+    from cli.reading import open_reader
+    from db.blobs import BlobStore
+    from db.database import Database
+    from db.objects import ObjectStore
+    from db.run_record import read_run
+    from stepwell.audit.verification import verify
+
+    async with open_reader(addresses) as reader:
+        await reader.require(name)
     database, objects = Database(addresses.auditor), ObjectStore(addresses.bucket)
     try:
         record = await read_run(database, BlobStore(database, objects), name)
-        if record is None:
-            raise UnknownRun(await _unknown(Ledger(database), name))
+        assert record is not None, f"run {name} has events, and no record"
         return verify(record)
     finally:
         await objects.close()
         await database.close()
-
-
-async def _unknown(ledger: Ledger, name: str) -> str:
-    known = [stream.removeprefix("run/") for stream in await ledger.streams("run/")]
-    if not known:
-        return f"no run {name!r}: the ledger has no runs; `stepwell run RECIPE` makes one"
-    nearest = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(sorted(known)[-10:])}"
-    return f"no run {name!r}: {hint}"

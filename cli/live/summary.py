@@ -8,7 +8,6 @@ from cli.live.words import duration, number
 from stepwell.health.usage import usage_words
 from stepwell.report.cover import TimeSplit
 from stepwell.report.digests import short_digests
-from stepwell.report.fates import FateCount
 from stepwell.report.picture import RunPicture
 from stepwell.report.standing import act_words
 from stepwell.report.validations import ValidationPicture
@@ -32,7 +31,9 @@ def summary(picture: RunPicture, page: Path | None = None) -> str:
         rows.append(("", time_line(split)))
         rows.append(("Overhead", overhead_line(split)))
     rows += [("Tokens", _tokens(picture)), ("Rollouts", _rollouts(picture))]
-    rows += [("Prompts", _fates(picture.training_fates)), ("Recoveries", _recoveries(picture))]
+    rows += [("Prompts", picture.training_fates.words())]
+    rows += [("Lengths" if number == 0 else "", compared.words()) for number, compared in enumerate(picture.lengths)]
+    rows.append(("Recoveries", _recoveries(picture)))
     rows += _standing(picture)
     if page is not None:
         rows.append(("Page", str(page)))
@@ -120,14 +121,12 @@ def _rollouts(picture: RunPicture) -> str:
     return line + (f", {rollouts.reused_verdicts:,} verdicts reused" if rollouts.reused_verdicts else "")
 
 
-def _fates(fates: FateCount) -> str:
-    told = ", ".join(f"{count:,} {fate}" for fate, count in sorted(fates.by_fate.items())) or "none"
-    line = f"{fates.dispatched:,} dispatched = {told}"
-    return line + (f", {fates.open:,} open" if fates.open else "")
-
-
 def _recoveries(picture: RunPicture) -> str:
     counts: dict[str, int] = {}
     for recovery in picture.recoveries:
         counts[recovery.kind] = counts.get(recovery.kind, 0) + 1
-    return ", ".join(f"{count} × {kind}" for kind, count in counts.items()) or "none"
+    work = picture.recovery_work
+    line = ", ".join(f"{count} × {kind}" for kind, count in counts.items()) or "none"
+    if work.recoveries:
+        line += f"; {duration(work.lost_s)} of work lost, the longest {duration(work.longest_s)}"
+    return line + (f"; {work.turns_repeated:,} turns repeated" if work.turns_repeated else "")

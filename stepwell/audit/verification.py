@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from stepwell.audit.fate_ledger import FateLedger, fate_ledger
 from stepwell.audit.finding import RuleResult, Tally
 from stepwell.audit.record import RunRecord
 from stepwell.audit.rules import (
@@ -81,6 +82,8 @@ class Verification:
     """Streams that it has."""
     events: int
     """Events in them."""
+    ledger: FateLedger
+    """What became of its prompts."""
     results: tuple[RuleResult, ...]
     """One a rule."""
 
@@ -97,6 +100,7 @@ def verify(record: RunRecord) -> Verification:
         finished=None if record.finished is None else record.finished.end.value,
         streams=len(record.streams),
         events=record.events,
+        ledger=fate_ledger(record),
         results=tuple(_apply(rule, record) for rule in RULES),
     )
 

@@ -11,7 +11,9 @@ class FateCount:
     """Prompts that were dispatched, and their fates."""
 
     dispatched: int = 0
-    """Prompts handed to groups."""
+    """Prompts handed to groups, replacements among them."""
+    replaced: int = 0
+    """Of them, those that stand in for a failed one."""
     by_fate: dict[Fate, int] = field(default_factory=lambda: dict[Fate, int]())
     """Groups that closed, by fate."""
     causes: list[str] = field(default_factory=lambda: list[str]())
@@ -30,5 +32,12 @@ class FateCount:
     def close(self, event: GroupClosed, place: str) -> None:
         """A group closed."""
         self.by_fate[event.fate] = self.by_fate.get(event.fate, 0) + 1
-        if event.cause:
-            self.causes.append(f"{place}: {event.fate}: {event.cause}")
+        if event.fate not in (Fate.TRAINED, Fate.VALIDATED):
+            self.causes.append(f"{place}: {event.fate}: {event.cause or 'no cause is recorded'}")
+
+    def words(self) -> str:
+        """`34 dispatched (2 in place of failed ones) = 1 quarantined + 1 skipped + 32 trained`."""
+        told = " + ".join(f"{count:,} {fate}" for fate, count in sorted(self.by_fate.items())) or "0"
+        line = f"{self.dispatched:,} dispatched"
+        line += f" ({self.replaced:,} in place of failed ones)" if self.replaced else ""
+        return f"{line} = {told}" + (f" + {self.open:,} open" if self.open else "")

@@ -9,7 +9,8 @@ with them. The one set is part of the other: the difference is exact, no estimat
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 MEAN_BOUND = 0.05
 """Difference of the means, as a share, above which there is a bias."""
@@ -58,8 +59,12 @@ class Comparison:
         """`trained rollouts are 3.2 % shorter than generated ones in tokens (KS 0.02)`."""
         percent = round(100 * abs(self.difference), 1)
         how = "as long as" if percent == 0 else f"{percent} % {'longer' if self.difference > 0 else 'shorter'} than"
-        flag = f"; BIAS: above {MEAN_BOUND:.0%} or KS {KS_BOUND:g}" if self.is_biased else ""
-        return f"trained rollouts are {how} generated ones in {self.unit} (KS {self.ks:.2f}{flag})"
+        flag = "BIAS: " if self.is_biased else ""
+        return f"{flag}trained rollouts are {how} generated ones in {self.unit} (KS {self.ks:.2f})"
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs, with what follows from the figures."""
+        return {**asdict(self), "difference": self.difference, "is_biased": self.is_biased}
 
 
 @dataclass(frozen=True)

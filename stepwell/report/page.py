@@ -14,10 +14,10 @@ from stepwell.report.cover import TimeSplit
 from stepwell.report.curves import curves
 from stepwell.report.digests import short_digests
 from stepwell.report.examples import Transcript
+from stepwell.report.fate_tables import fates_table, lengths_table
 from stepwell.report.picture import RunPicture
 from stepwell.report.tables import (
     disturbances_table,
-    fates_table,
     moment,
     recipe_lines,
     steps_table,
@@ -67,9 +67,9 @@ def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = ()) -> 
 <h2>Where the time went</h2>
 <div class="panel">{_time(picture)}</div>
 <h2>Prompts and their fates</h2>
-<div class="panel">{fates_table(picture)}</div>
+<div class="panel">{fates_table(picture)}{lengths_table(picture)}</div>
 <h2>Failures and recoveries</h2>
-<div class="panel">{disturbances_table(picture)}</div>
+<div class="panel">{disturbances_table(picture)}<p class="soft">{_work(picture)}</p></div>
 {_transcripts(transcripts)}
 <h2>Details</h2>
 <details><summary>Every step</summary>{steps_table(picture)}</details>
@@ -159,6 +159,11 @@ def _time_words(split: TimeSplit) -> str:
         "up to more than what any of them covers."
     )
     return words + (f" The longest such stretch was {split.longest_idle_s:.0f} s." if split.longest_idle_s > 10 else "")
+
+
+def _work(picture: RunPicture) -> str:
+    words = picture.recovery_work.words()
+    return escape(f"{words[0].upper()}{words[1:]}.")
 
 
 def _transcripts(transcripts: Sequence[Transcript]) -> str:

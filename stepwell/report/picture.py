@@ -12,6 +12,7 @@ from stepwell.events import (
     AttemptOpened,
     EngineStarted,
     GroupClosed,
+    PromptReplaced,
     RunCreated,
     RunFinished,
     StepAdmitted,
@@ -30,6 +31,9 @@ from stepwell.events.envelope import Envelope
 from stepwell.report.cover import Activities, Activity, TimeSplit
 from stepwell.report.examples import Examples
 from stepwell.report.fates import FateCount
+from stepwell.report.lengths import Comparison, compare_lengths
+from stepwell.report.recovery_work import RecoveryWork, is_after_pause, pause_windows, recovery_work
+from stepwell.report.rollout_lengths import RolloutLengths
 from stepwell.report.rollouts import Recovery, RecoveryKind, Rollouts
 from stepwell.report.standing import Standing
 from stepwell.report.steps import StepPicture
@@ -79,7 +83,9 @@ class RunPicture:
         self._engines = 0
         self._trainer: AttemptOpened | None = None
         self._trainer_owes = False
+        self._trainer_began_s = 0.0
         self._recoveries: list[Recovery] = []
+        self._lengths = RolloutLengths()
         self._next_seq: dict[str, int] = {}
 
     @property
@@ -105,8 +111,21 @@ class RunPicture:
 
     @property
     def recoveries(self) -> list[Recovery]:
-        """All, by time."""
-        return sorted([*self._recoveries, *self.rollouts.recoveries], key=lambda recovery: recovery.time_s)
+        """All, by time; a rollout that goes on after a pause was not lost."""
+        windows = pause_windows(self.standing.acts, self.standing.raised)
+        own = [recovery for recovery in self.rollouts.recoveries if not is_after_pause(recovery, windows)]
+        return sorted([*self._recoveries, *own], key=lambda recovery: recovery.time_s)
+
+    @property
+    def recovery_work(self) -> RecoveryWork:
+        """What the recoveries cost."""
+        return recovery_work(self.rollouts, self.recoveries)
+
+    @property
+    def lengths(self) -> tuple[Comparison, ...]:
+        """What was trained against what was generated, in tokens and in turns."""
+        filtered = self.recipe.get("rl", {}).get("overlong_filtering", True)
+        return compare_lengths(self._lengths.lengths(overlong_filtering=bool(filtered)))
 
     @property
     def limits(self) -> dict[str, float | None]:
@@ -171,6 +190,7 @@ class RunPicture:
         if kind == "rollout":
             self.rollouts.see(stream, event, time_s)
             self.examples.see(stream, event)
+            self._lengths.see(stream, event)
             if isinstance(event, TurnRecorded):
                 self._turn(stream, event, time_s)
         elif kind in ("operator", "health"):
@@ -216,6 +236,9 @@ class RunPicture:
                 step = self._step(event.step)
                 step.generated_by, step.prompts, step.dispatched_s = event.version, len(event.tasks), time_s
                 self.training_fates.dispatched += len(event.tasks)
+            case PromptReplaced():
+                self.training_fates.dispatched += 1
+                self.training_fates.replaced += 1
             case StepAdmitted():
                 self._step(event.step).admitted(event, time_s)
             case ValidationRecorded():
@@ -233,6 +256,7 @@ class RunPicture:
                 scope = stream.split("/")[2]
                 fates = self.training_fates if scope.isdigit() else self.validation_fates
                 fates.close(event, place_of(stream))
+                self._lengths.see(stream, event)
             case StepTrained():
                 self._trainer_owes = False
                 self.version = max(self.version, event.version)
@@ -271,8 +295,10 @@ class RunPicture:
         if stream.partition("/")[0] != "weights":
             return
         if self._trainer is not None and (self._trainer_owes or self._trainer.worker != event.worker):
-            self._recoveries.append(Recovery(time_s, RecoveryKind.TRAINER_RETAKEN, stream, f"by {event.worker}"))
-        self._trainer, self._trainer_owes = event, True
+            lost_s = time_s - self._trainer_began_s if self._trainer_owes else None
+            detail = f"by {event.worker}"
+            self._recoveries.append(Recovery(time_s, RecoveryKind.TRAINER_RETAKEN, stream, detail, lost_s))
+        self._trainer, self._trainer_owes, self._trainer_began_s = event, True, time_s
 
 
 def _number(recipe: dict[str, Any], *path: str) -> float | None:

@@ -38,6 +38,9 @@ class Recovery:
     """Where."""
     detail: str
     """In words."""
+    lost_s: float | None = None
+    """Seconds from the last recorded event of what was lost to the attempt that took it up; None where the ledger does
+    not tell."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class RolloutFailure:
     stream: str
     """Which."""
     failure: str
-    """`infra` or `data`."""
+    """`infra`, `data` or `operator`."""
     cause: str
     """In words."""
 
@@ -90,6 +93,13 @@ class _Open:
 
     attempts: int = 0
     ended: bool = False
+    last_s: float = 0.0
+    """When the newest attempt or turn was recorded."""
+    epoch: int = 0
+    turns: int = 0
+    """Recorded in this epoch."""
+    turns_before: int = 0
+    """Most recorded in an earlier one."""
 
 
 @dataclass
@@ -104,10 +114,15 @@ class Rollouts:
     """Of the graded, with score 1."""
     reused_verdicts: int = 0
     """Of the graded, whose tree had been graded before."""
+    attempts: int = 0
+    """At all of them."""
     turns: int = 0
+    turns_repeated: int = 0
+    """Of the turns, those that had been recorded in an earlier epoch of their rollout."""
     tokens: TokenCount = field(default_factory=TokenCount)
     failures: list[RolloutFailure] = field(default_factory=lambda: list[RolloutFailure]())
     recoveries: list[Recovery] = field(default_factory=lambda: list[Recovery]())
+    """Attempts after the first, those after a pause among them, and rollouts that were started over."""
     verdict_keys: set[str] = field(default_factory=lambda: set[str]())
     """Of the ended: the verdicts that this run asks for."""
     _open: dict[str, _Open] = field(default_factory=lambda: dict[str, _Open]())
@@ -123,13 +138,18 @@ class Rollouts:
         """Ended, and waiting for a verdict."""
         return sum(rollout.ended for rollout in self._open.values())
 
+    @property
+    def retaken(self) -> list[Recovery]:
+        """Attempts after the first, those after a pause among them."""
+        return [recovery for recovery in self.recoveries if recovery.kind is RecoveryKind.ROLLOUT_RETAKEN]
+
     def see(self, stream: str, event: Event, time_s: float) -> None:
         """Takes up an event of a rollout's stream; other types change nothing."""
         match event:
             case AttemptOpened():
                 self._attempt(stream, event, time_s)
             case TurnRecorded():
-                self.turns += 1
+                self._turn(self._of(stream), event, time_s)
                 self.tokens.add(time_s, event.generated_tokens)
             case RolloutRestarted():
                 detail = f"after turn {event.turn} the rebuilt work tree differed"
@@ -161,11 +181,23 @@ class Rollouts:
         del self._open[stream]
         self._over.add(stream)
 
+    def _turn(self, rollout: _Open, event: TurnRecorded, time_s: float) -> None:
+        if event.epoch != rollout.epoch:
+            rollout.turns_before = max(rollout.turns_before, rollout.turns)
+            rollout.epoch, rollout.turns = event.epoch, 0
+        rollout.turns += 1
+        rollout.last_s = time_s
+        self.turns += 1
+        self.turns_repeated += event.turn < rollout.turns_before
+
     def _attempt(self, stream: str, event: AttemptOpened, time_s: float) -> None:
         if stream in self._over:
             return  # taken up only to answer what it had been
         rollout = self._of(stream)
         rollout.attempts += 1
+        self.attempts += 1
         if rollout.attempts > 1 and not rollout.ended:
             detail = f"by {event.worker}, from turn {event.resumed_at}"
-            self.recoveries.append(Recovery(time_s, RecoveryKind.ROLLOUT_RETAKEN, stream, detail))
+            lost_s = time_s - rollout.last_s
+            self.recoveries.append(Recovery(time_s, RecoveryKind.ROLLOUT_RETAKEN, stream, detail, lost_s))
+        rollout.last_s = time_s

@@ -52,12 +52,16 @@ def snapshot(picture: RunPicture) -> dict[str, Any]:
         "fates": {
             name: {
                 "dispatched": fates.dispatched,
+                "replaced": fates.replaced,
                 "open": fates.open,
                 **{fate.value: count for fate, count in sorted(fates.by_fate.items())},
+                "causes": fates.causes,
             }
             for name, fates in (("training", picture.training_fates), ("validation", picture.validation_fates))
         },
+        "lengths": [compared.as_json() for compared in picture.lengths],
         **_standing(picture),
+        "recovery_work": asdict(picture.recovery_work),
         "recoveries": [{**asdict(each), "kind": each.kind.value} for each in picture.recoveries],
         "failures": [asdict(each) for each in rollouts.failures],
         "validations": [_validation(each) for name in picture.datasets for each in picture.results(name)],

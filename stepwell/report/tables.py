@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from stepwell.events.group_closed import Fate
 from stepwell.report.examples import Transcript
 from stepwell.report.picture import RunPicture
 from stepwell.report.standing import act_words
@@ -31,18 +30,6 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> s
     )
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return f'<div class="wide"><table>{title}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
-
-
-def fates_table(picture: RunPicture) -> str:
-    """What became of the prompts; each kind sums to what was dispatched."""
-    rows: list[list[str]] = []
-    for name, fates in (("training", picture.training_fates), ("validation", picture.validation_fates)):
-        counts = [f"{fates.by_fate.get(fate, 0):,}" for fate in Fate]
-        rows.append([name, *counts, f"{fates.open:,}", f"{fates.dispatched:,}"])
-    causes = [*picture.training_fates.causes, *picture.validation_fates.causes]
-    why = "".join(f"<li>{escape(cause)}</li>" for cause in causes[:_ROWS])
-    head = ["prompts", *(fate.value for fate in Fate), "open", "dispatched"]
-    return table("", head, rows) + (f"<ul>{why}</ul>" if why else "")
 
 
 def validations_table(picture: RunPicture) -> str:

@@ -1,6 +1,5 @@
 """`stepwell audit verify` on a real ledger: what somebody with all rights changed is found and named."""
 
-import argparse
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from cli import audit
+from cli.main import main
 from db.blobs import BlobStore
 from db.database import Database
 from db.ledger import Ledger
@@ -187,14 +186,7 @@ async def test_a_run_that_does_not_exist_has_no_record(connections: Database, bl
 def command(services_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """`stepwell audit verify …` on the session's services."""
     monkeypatch.setenv("STEPWELL_HOME", str(services_home))
-    parser = argparse.ArgumentParser()
-    audit.add_parser(parser.add_subparsers())
-
-    def call(*words: str) -> int:
-        args = parser.parse_args(["audit", "verify", *words])
-        return args.run(args)
-
-    return call
+    return lambda *words: main(["audit", "verify", *words])
 
 
 def test_the_command_prints_a_line_a_rule_and_exits_0(
@@ -205,6 +197,17 @@ def test_the_command_prints_a_line_a_rule_and_exits_0(
     assert lines[0].startswith(f"run {book.run} (ended: max_steps), {len(book.events)} streams")
     assert [line.split()[:2] for line in lines[2:5]] == [["ok", "chains"], ["ok", "commitments"], ["ok", "blobs"]]
     assert lines[-1] == "every rule holds"
+    assert (
+        "prompts of training: 7 dispatched (1 in place of failed ones) = 1 quarantined + 1 skipped + 5 trained" in lines
+    )
+    assert "        step 0 · prompt 1: quarantined: no cause is recorded" in lines
+    assert "prompts of validation: 4 dispatched = 4 validated" in lines
+    assert "trained rollouts are as long as generated ones in tokens (KS 0.00)" in lines
+    assert command(book.run, "--json") == 0
+    ledger = json.loads(capsys.readouterr().out)["ledger"]
+    training = ledger["training"]
+    assert training["dispatched"] == training["open"] + sum(training["fates"].values()) == 7
+    assert [compared["is_biased"] for compared in ledger["lengths"]] == [False, False]
 
 
 def test_the_command_names_the_first_event_that_breaks_and_exits_1(

@@ -184,7 +184,7 @@ def test_the_summary_has_every_figure(tmp_path: Path) -> None:
     assert figures["Reinforcement"] == "40.0 s"
     assert figures["Overhead"].startswith("52.5%: 21.0 s")
     assert figures["Tokens"] == "900 generated, 22 a second of reinforcement"
-    assert figures["Prompts"] == "2 dispatched = 1 abandoned, 1 trained"
+    assert figures["Prompts"] == "2 dispatched = 1 abandoned + 1 trained"
     assert figures["Recoveries"] == "none"
     assert figures["Page"] == str(tmp_path / "p.html")
 

@@ -46,9 +46,7 @@ def test_a_run_that_drops_its_long_rollouts_is_said_to_be_biased() -> None:
     tokens, turns = compare_lengths(lengths)
     assert tokens.is_biased
     assert turns.is_biased
-    assert tokens.words() == (
-        "trained rollouts are 73.0 % shorter than generated ones in tokens (KS 0.30; BIAS: above 5% or KS 0.1)"
-    )
+    assert tokens.words() == ("BIAS: trained rollouts are 73.0 % shorter than generated ones in tokens (KS 0.30)")
 
 
 def test_a_few_rollouts_lost_at_random_are_no_bias() -> None:

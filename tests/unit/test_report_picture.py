@@ -244,4 +244,10 @@ def test_a_snapshot_is_json() -> None:
     assert plain["end"] == "target"
     assert len(plain["steps"]) == 9
     assert plain["validations"][0]["dataset"] == "main"
-    assert plain["fates"]["training"] == {"dispatched": 18, "open": 0, "trained": 18}
+    assert plain["fates"]["training"] == {
+        "dispatched": 18,
+        "replaced": 0,
+        "open": 0,
+        "trained": 18,
+        "causes": [],
+    }
