@@ -19,6 +19,7 @@ from stepwell.health.stalls import (
     WAITING_S,
     LastSeen,
     Pending,
+    Present,
     Trouble,
     absence,
     allowance_s,
@@ -72,7 +73,7 @@ class RunTroubles:
     lease_s: float
     memory: Memory
 
-    async def absences(self, alive: Mapping[str, int], standing: Sequence[str]) -> list[Trouble]:
+    async def absences(self, alive: Mapping[str, Present], standing: Sequence[str]) -> list[Trouble]:
         """Kinds of workers that have been missing for longer than they may.
 
         Args:
@@ -81,7 +82,7 @@ class RunTroubles:
         """
         missing, now, found = self.memory.missing_since, time.monotonic(), list[Trouble]()
         for kind in KINDS:
-            if alive.get(kind):
+            if kind in alive:
                 missing.pop(kind, None)
                 continue
             missing_s = now - missing.setdefault(kind, now)
@@ -90,7 +91,7 @@ class RunTroubles:
                 found.append(absence(kind, self.run, last, missing_s))
         return found
 
-    async def of_work(self, alive: Mapping[str, int]) -> list[Trouble] | None:
+    async def of_work(self, alive: Mapping[str, Present]) -> list[Trouble] | None:
         """What the run's workflow and its open groups wait for in vain; None if Temporal does not say."""
         try:
             return await self._of_work(alive)
@@ -98,7 +99,7 @@ class RunTroubles:
             _log.warning("Temporal does not say what run %s waits for: %s", self.run, error)
             return None
 
-    async def _of_work(self, alive: Mapping[str, int]) -> list[Trouble]:
+    async def _of_work(self, alive: Mapping[str, Present]) -> list[Trouble]:
         described = await describe(self.client, self.workflow)
         if described.task_attempt > 1:
             broken = broken_workflow(described.task_attempt, await task_failure(self.client, self.workflow))
@@ -117,10 +118,10 @@ class RunTroubles:
         return await self._of_idleness(described, [*own, *groups], alive, quiet_s)
 
     async def _of_idleness(
-        self, described: Described, pending: Sequence[Pending], alive: Mapping[str, int], quiet_s: float
+        self, described: Described, pending: Sequence[Pending], alive: Mapping[str, Present], quiet_s: float
     ) -> list[Trouble]:
         """A run that nothing works on, though every worker is there and no operator holds it."""
-        is_held_up = all(alive.get(kind) for kind in KINDS) and quiet_s >= IDLE_S and bool(described.activities)
+        is_held_up = all(kind in alive for kind in KINDS) and quiet_s >= IDLE_S and bool(described.activities)
         if not is_held_up or works(pending, self.memory.failed) or await self._is_held():
             return []
         failures = {name: failure for name, (_, failure) in self.memory.failed.items()}

@@ -15,23 +15,25 @@ from activities.stores import Stores
 from activities.usage_feed import UsageFeed
 from db.errors import Fenced
 from db.recorded import START, Position
-from db.workers import WorkerLeases
+from db.workers import LiveWorker, WorkerLeases
 from stepwell.contracts.run import Stall, WatchReport, WatchRequest
 from stepwell.events import StallBegan, StallEnded, UsageRecorded
 from stepwell.events.base import Event
 from stepwell.events.streams import health_stream
 from stepwell.health.fold import Health
-from stepwell.health.stalls import KINDS, Changes, changes
+from stepwell.health.stalls import KINDS, Changes, Present, changes
 from stepwell.health.usage import Reached, UsageCount, reached
 
 LOOK_S = 3.0
 """Between two looks."""
-TELL_S = 600.0
+TELL_S = 3600.0
 """After this there is something to tell: what was used."""
 RECORD_S = 60.0
 """Between two records of usage."""
 UNSEEN_S = 120.0
 """Longest time that counts as watched though nobody looked: a watcher was restarted, or waited for the database."""
+ACCELERATED = ("trainer", "engine")
+"""Kinds of workers that hold an accelerator."""
 LAST_WORD_S = 2.0
 """A worker that ends waits no longer for its last record."""
 
@@ -57,7 +59,7 @@ class WatchActivities:
 
     @activity.defn(name=WATCHER)
     async def watch_run(self, request: WatchRequest) -> WatchReport:
-        """Returns when the stalls are others than the workflow knows, when a limit is reached, or after ten minutes."""
+        """Returns when the stalls are others than the workflow knows, when a limit is reached, or after an hour."""
         workflow = activity.info().workflow_id
         assert workflow is not None
         memory = self._memory(request.run)
@@ -147,8 +149,8 @@ class _Watch:
 
     async def _look(self) -> None:
         live = await self._leases.live(KINDS, run=self._request.run)
-        alive = {kind: sum(worker.kind == kind for worker in live) for kind in KINDS}
-        await self._count_usage(alive["trainer"] + alive["engine"])
+        alive = _present(live)
+        await self._count_usage(sum(worker.kind in ACCELERATED for worker in live))
         standing = self._health.standing
         found = await self._troubles.absences(alive, [stall.what for stall in standing])
         of_work = await self._troubles.of_work(alive)
@@ -201,3 +203,13 @@ class _Watch:
         self._next_seq = head.seq + 1
         for event in events:
             self._health.see(event, time.time())
+
+
+def _present(live: Sequence[LiveWorker]) -> dict[str, Present]:
+    """Live workers by kind, oldest first in each."""
+    present: dict[str, Present] = {}
+    for worker in live:
+        known = present.get(worker.kind)
+        there_s = max(0.0, time.time() - worker.registered_at.timestamp())
+        present[worker.kind] = Present(1, there_s) if known is None else Present(known.count + 1, known.for_s)
+    return present

@@ -14,7 +14,7 @@ from stepwell.health.fold import RecordedStall
 
 KINDS = ("trainer", "engine", "sandbox")
 """Kinds of workers without which a run cannot go on; without the fourth, control, nobody looks."""
-GONE_S = 15.0
+GONE_S = 10.0
 """How long a kind may be missing whose last worker was there a while ago."""
 AWAITED_S = 45.0
 """How long a kind may be missing that was never there, or not lately: at its start a run waits for workers."""
@@ -44,6 +44,16 @@ class LastSeen:
     """`<host>/<pid>`."""
     gone_s: float
     """Seconds since its last sign of life, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Live workers of a kind."""
+
+    count: int
+    """At least 1."""
+    for_s: float
+    """Seconds for which one of them has been there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +109,7 @@ def absence(kind: str, run: str, last: LastSeen | None, missing_s: float) -> Tro
     return Trouble(kind, f"no {kind} worker is alive ({seen}); start one: {command}", gone_s)
 
 
-def troubles_of(pending: Sequence[Pending], alive: Mapping[str, int]) -> list[Trouble]:
+def troubles_of(pending: Sequence[Pending], alive: Mapping[str, Present]) -> list[Trouble]:
     """Activities that fail again and again, or wait for a worker though there is one.
 
     Args:
@@ -112,7 +122,7 @@ def troubles_of(pending: Sequence[Pending], alive: Mapping[str, int]) -> list[Tr
     return found + [_waiting(name, several, alive) for name, several in _by_name(waiting).items()]
 
 
-def trouble_of_groups(pending: Sequence[Pending], alive: Mapping[str, int]) -> Trouble | None:
+def trouble_of_groups(pending: Sequence[Pending], alive: Mapping[str, Present]) -> Trouble | None:
     """Why open groups have recorded nothing for a while; None if somebody works on them.
 
     Args:
@@ -217,17 +227,17 @@ def _failing(name: str, failing: Sequence[Pending], *, of: int | None = None) ->
     return Trouble(name, cause[:CAUSE_CHARACTERS], min(each.failed_s for each in failing))
 
 
-def _waits(pending: Pending, alive: Mapping[str, int]) -> bool:
+def _waits(pending: Pending, alive: Mapping[str, Present]) -> bool:
     """Whether it waits for a worker that could take it up; where there is none, that is the stall."""
     kind = _kind(pending.queue)
-    is_first = not pending.working and pending.attempt == 1
-    return is_first and pending.since_s >= WAITING_S and (kind not in KINDS or alive.get(kind, 0) > 0)
+    there_s = alive[kind].for_s if kind in alive else 0.0 if kind in KINDS else pending.since_s
+    return not pending.working and pending.attempt == 1 and min(pending.since_s, there_s) >= WAITING_S
 
 
-def _waiting(name: str, waiting: Sequence[Pending], alive: Mapping[str, int]) -> Trouble:
+def _waiting(name: str, waiting: Sequence[Pending], alive: Mapping[str, Present]) -> Trouble:
     oldest_s, kind = max(each.since_s for each in waiting), _kind(waiting[0].queue)
     many = f"{len(waiting)} × {name} have" if len(waiting) > 1 else f"{name} has"
-    there = f"{alive[kind]} alive, busy or stuck" if kind in alive else "none has room"
+    there = f"{alive[kind].count} alive, busy or stuck" if kind in alive else "none has room"
     cause = f"{many} waited {oldest_s:.0f} s for a {kind or 'free'} worker to take it up ({there})"
     return Trouble(name, cause, oldest_s)
 

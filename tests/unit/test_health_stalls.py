@@ -12,6 +12,7 @@ from stepwell.health.stalls import (
     SAME_S,
     LastSeen,
     Pending,
+    Present,
     Trouble,
     absence,
     allowance_s,
@@ -27,7 +28,7 @@ WORKS = Pending("train_step", "trainer", working=True, attempt=1, since_s=20.0, 
 FAILS = replace(WORKS, working=False, attempt=4, failure="NonFinite: the loss is nan", failed_s=2.0)
 WAITS = replace(WORKS, working=False, since_s=40.0)
 ROLLOUT = Pending("run_rollout", "sandbox", working=True, attempt=1, since_s=90.0, failure="", failed_s=0.0)
-ALL = {"trainer": 1, "engine": 1, "sandbox": 2}
+ALL = {"trainer": Present(1, 900.0), "engine": Present(1, 900.0), "sandbox": Present(2, 900.0)}
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,8 @@ def test_waiting_for_a_worker_is_told_if_there_is_one_that_could() -> None:
     (trouble,) = troubles_of([WAITS], ALL)
     assert trouble.what == "train_step"
     assert "waited 40 s for a trainer worker to take it up (1 alive, busy or stuck)" in trouble.cause
-    assert troubles_of([WAITS], {"sandbox": 1}) == []  # that there is no trainer is told already
+    assert troubles_of([WAITS], {"sandbox": Present(1, 900.0)}) == []  # that there is no trainer is told already
+    assert troubles_of([WAITS], {"trainer": Present(1, 5.0)}) == []  # it has just come
 
 
 def test_groups_on_which_somebody_works_are_fine() -> None:
