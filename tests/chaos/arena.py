@@ -45,7 +45,7 @@ from workers.services.settings import DatabaseRole, load_settings
 TEMPLATE = "chaos_template"
 LOOK_S = 0.04
 """Between two looks at kill points and output: the error of a measured detection."""
-HUNG_S = 300.0
+HUNG_S = 600.0
 """A run that was struck and has not ended by itself after this hangs: undisturbed it takes a fraction of a minute."""
 _ROWS = "SELECT stream, type, xid::text::bigint FROM events ORDER BY position"
 
@@ -102,7 +102,7 @@ class Arena:
             services = held(folder / "home")
             addresses = await asyncio.to_thread(services.__enter__)
             stack.push_async_callback(asyncio.to_thread, services.__exit__, None, None, None)
-            await asyncio.to_thread(upgrade, addresses.migrator)
+            upgrade(addresses.migrator)  # in no thread: Alembic has one context a process
             arena = cls(folder, addresses)
             points = await KillPoints.open(arena._superuser(DATABASE))
             await points.install()
@@ -235,7 +235,17 @@ class Arena:
         database, objects = Database(self._addresses.auditor), ObjectStore(self._addresses.bucket)
         try:
             blobs = BlobStore(database, objects)
-            for prefix in ("run", "operator", "weights", "validation", "prompt", "rollout", "engine", "verdict"):
+            for prefix in (
+                "run",
+                "operator",
+                "weights",
+                "validation",
+                "prompt",
+                "rollout",
+                "engine",
+                "health",
+                "verdict",
+            ):
                 played.events += await Ledger(database).read_prefix(f"{prefix}/")
             record = await read_run(database, blobs, RUN)
         finally:

@@ -18,6 +18,12 @@ Signal = Literal["SIGKILL", "SIGSTOP"]
 """SIGKILL: the process is gone; SIGSTOP: it stalls, and comes back when others have done its work."""
 
 
+HEALTH = "health"
+"""Place of the stream that says what a run waited for, and for how long: what it holds depends on timing."""
+IN_EVERY_RUN = ("UsageRecorded", 0)
+"""The only event there that every run has."""
+
+
 @dataclass(frozen=True)
 class EventName:
     """An event by its place, which is the same in every run of a recipe."""
@@ -27,7 +33,7 @@ class EventName:
     type: str
     """Its type."""
     ordinal: int
-    """How many events of that type its stream has before it."""
+    """How many events of that type there are before it at that place."""
 
     def __str__(self) -> str:
         number = f" {self.ordinal}" if self.ordinal else ""
@@ -101,13 +107,16 @@ def stream_pattern(place: str, run: str) -> str:
 
 
 def appends_of(rows: Iterable[LedgerRow], run: str) -> list[Append]:
-    """The appends of a run, in the order of its ledger."""
+    """The appends of a run, in the order of its ledger, but for those that a run has or has not, by its timing."""
     seen: dict[tuple[str, str], int] = {}
     found: dict[tuple[str, int], Append] = {}
     for row in rows:
-        ordinal = seen.get((row.stream, row.type), 0)
-        seen[row.stream, row.type] = ordinal + 1
-        event = EventName(place_of(row.stream, run), row.type, ordinal)
+        place = place_of(row.stream, run)
+        ordinal = seen.get((place, row.type), 0)
+        seen[place, row.type] = ordinal + 1
+        if place == HEALTH and (row.type, ordinal) != IN_EVERY_RUN:
+            continue
+        event = EventName(place, row.type, ordinal)
         before = found.get((row.stream, row.xid))
         events = (event,) if before is None else (*before.events, event)
         found[row.stream, row.xid] = Append(events, row.writer)
@@ -121,7 +130,8 @@ def every_fault(appends: Iterable[Append]) -> list[Fault]:
 
 
 def each_type_once(appends: Sequence[Append]) -> list[Fault]:
-    """One fault for each type of event, before and after in turn; types that share an append share its fault."""
+    """One fault for each type of event, before and after in turn; types that share an append share its fault. A turn
+    is hit after it is recorded: the next attempt then takes the rollout up there."""
     covered: set[str] = set()
     faults: list[Fault] = []
     for append in appends:
@@ -129,7 +139,8 @@ def each_type_once(appends: Sequence[Append]) -> list[Fault]:
         if types <= covered:
             continue
         covered |= types
-        faults.append(Fault(append, "after" if len(faults) % 2 else "before"))
+        after = "TurnRecorded" in types or len(faults) % 2
+        faults.append(Fault(append, "after" if after else "before"))
     return faults
 
 
@@ -172,16 +183,18 @@ def bystanders(appends: Sequence[Append]) -> list[Fault]:
     ]
 
 
-def spread(faults: Sequence[Fault], groups: int, cost_s: dict[str, float]) -> list[list[Fault]]:
-    """Faults in groups of about equal cost, one run each; a run restarts its engine at most once, since the place of
-    an engine's events is only clear for its first one."""
-    sums = [0.0] * groups
-    spread_out: list[list[Fault]] = [[] for _ in range(groups)]
-    for fault in sorted(faults, key=lambda fault: -cost_s.get(fault.victim, 0.0)):
-        free = [
-            i for i in range(groups) if fault.victim != "engine" or all(f.victim != "engine" for f in spread_out[i])
-        ]
-        least = min(free or range(groups), key=lambda index: sums[index])
-        spread_out[least].append(fault)
-        sums[least] += cost_s.get(fault.victim, 0.0)
-    return spread_out
+def spread(faults: Sequence[Fault], runs: int, cost_s: dict[str, float]) -> list[list[Fault]]:
+    """Faults for a number of runs, so that each takes about as long.
+
+    Args:
+        faults: to be spread.
+        runs: how many.
+        cost_s: about what the death of each kind of process costs.
+    """
+    sums = [0.0] * runs
+    plans: list[list[Fault]] = [[] for _ in range(runs)]
+    for fault in sorted(faults, key=lambda fault: -cost_s[fault.victim]):
+        least = min(range(runs), key=lambda index: sums[index])
+        plans[least].append(fault)
+        sums[least] += cost_s[fault.victim]
+    return plans

@@ -29,7 +29,8 @@ DECLARE found_point int;
 BEGIN
     SELECT a.point INTO found_point FROM chaos.armed a
     WHERE NOT a.fired AND a.type = NEW.type AND NEW.stream LIKE a.stream AND a.ordinal = (
-        SELECT count(*) FROM public.events e WHERE e.stream = NEW.stream AND e.type = NEW.type AND e.seq < NEW.seq
+        SELECT count(*) FROM public.events e
+        WHERE e.stream LIKE a.stream AND e.type = NEW.type AND e.position < NEW.position
     ) ORDER BY a.point LIMIT 1;
     IF FOUND THEN
         PERFORM pg_advisory_xact_lock_shared({LOCKS}, found_point);
@@ -104,7 +105,7 @@ class KillPoints:
             point: number of this kill point.
             stream: pattern (SQL's LIKE) of its stream.
             type: its type.
-            ordinal: how many events of the type the stream has before it.
+            ordinal: how many events of the type the streams of that pattern have before it.
         """
         await self._connection.execute("SELECT pg_advisory_lock(%s, %s)", (LOCKS, point))
         values = (point, stream, type, ordinal)

@@ -6,10 +6,10 @@ RUN = "chaos"
 RECIPE = """
 name = "chaos"
 
-# Two steps, so that one trains on what the version before generated, while the other is generated. With this seed both
-# steps have rollouts that pass and rollouts that fail: each moves the weights.
+# Two steps, so that one trains on what the version before generated, while the other is generated. At this temperature
+# and with this seed both steps have a rollout that passes and one that fails: each step moves the weights.
 [run]
-seed = 3
+seed = 2
 max_steps = 2
 prompts_per_step = 1
 samples_per_prompt = 2
@@ -29,9 +29,13 @@ max_turns = 2
 max_context_tokens = 384
 max_turn_tokens = 12
 
+[sampling]
+temperature = 2.0
+
 [rl]
 normalise = "group_std"
 force_on_policy_ratio = false
+overlong_filtering = false
 
 [optimiser]
 learning_rate = 1e-3
@@ -45,6 +49,10 @@ reuse_prefixes = false
 
 [sandbox]
 concurrency = 4
+
+# Several faults may hit one rollout.
+[failures]
+rollout_attempts = 10
 
 [validation]
 tasks = 1

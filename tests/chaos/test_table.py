@@ -41,11 +41,25 @@ def test_each_type_is_hit_once_on_either_side_in_turn() -> None:
     assert [fault.moment for fault in faults] == ["before", "after", "before", "after", "before"]
 
 
-def test_spread_loses_no_fault_and_restarts_an_engine_once_a_run() -> None:
+def test_spread_loses_no_fault_and_weighs_them() -> None:
     faults = every_fault(appends_of(ROWS, "chaos"))
-    plans = spread(faults, 3, {"engine": 10.0, "sandbox": 5.0})
+    plans = spread(faults, 3, {"engine": 10.0, "sandbox": 5.0, "command": 1.0})
     assert sorted(map(str, faults)) == sorted(str(fault) for plan in plans for fault in plan)
-    assert all(sum(fault.victim == "engine" for fault in plan) <= 1 for plan in plans)
+    assert max(len(plan) for plan in plans) - min(len(plan) for plan in plans) <= 2
+
+
+def test_events_that_depend_on_timing_are_no_kill_points() -> None:
+    rows = [LedgerRow("health/chaos", type, xid, "control") for xid, type in enumerate(("UsageRecorded",) * 2)]
+    rows.append(LedgerRow("health/chaos", "StallBegan", 9, "control"))
+    assert [str(append) for append in appends_of(rows, "chaos")] == ["health UsageRecorded"]
+
+
+def test_engines_are_counted_together() -> None:
+    rows = [LedgerRow(f"engine/chaos/{name}", "VersionAttested", xid, "engine") for xid, name in enumerate("ab")]
+    assert [str(append) for append in appends_of(rows, "chaos")] == [
+        "engine VersionAttested",
+        "engine VersionAttested 1",
+    ]
 
 
 @pytest.mark.parametrize(
