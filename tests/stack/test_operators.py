@@ -106,7 +106,7 @@ async def _quiet(run: TinyRun) -> None:
 async def _set_and_skip(run: TinyRun, helm: Helm) -> int:
     """Changes two keys, and takes a prompt of a step to come out; the step that was being generated."""
     unknown = await helm.refusal(run.name, "set", SettingNote(reason="x", key="optimiser.learning_rat", value=1e-4))
-    assert "did you mean optimiser.learning_rate" in unknown
+    assert "did you mean 'optimiser.learning_rate'" in unknown
     assert "greater than 0" in await helm.refusal(
         run.name, "set", SettingNote(reason="x", key="optimiser.learning_rate", value=-1)
     )
