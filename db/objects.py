@@ -225,6 +225,10 @@ class ObjectStore:
                     f"{self.address} refused {key} ({code}), as stores do that have no room: free space, unless it has "
                     "only just started"
                 ) from error
+            if code == "RequestTimeTooSkewed":
+                raise BlobStoreUnavailable(
+                    f"{self.address} refused {key}: this machine's clock is off by more than the store allows; set it"
+                ) from error
             raise BlobStoreUnavailable(f"{self.address} refused {key}: {error}") from error
         except (BotoCoreError, Boto3Error) as error:  # the second: a part of a large file could not be put
             raise BlobStoreUnavailable(

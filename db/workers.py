@@ -32,11 +32,12 @@ _RELEASE = text(
 )
 _LIVE = text(
     "SELECT kind, worker_id, host, pid, run, queue, registered_at FROM worker_leases "
-    "WHERE expires_at > clock_timestamp() "
+    "WHERE expires_at > clock_timestamp() AND expires_at <= clock_timestamp() + interval '1 minute' "
     "AND (CAST(:kinds AS text[]) IS NULL OR kind = ANY(CAST(:kinds AS text[]))) "
     "AND (CAST(:run AS text) IS NULL OR run IS NULL OR run = CAST(:run AS text)) "
     "ORDER BY kind, registered_at, worker_id"
 )
+"""No lease is a minute long: one that seems so was taken before the database's clock was set back."""
 _LAST = text(
     "SELECT kind, worker_id, host, pid, run, queue, registered_at, "
     "CAST(extract(epoch FROM clock_timestamp() - expires_at) AS float8) AS ended_s FROM worker_leases "

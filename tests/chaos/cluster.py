@@ -14,6 +14,7 @@ import psutil
 
 from db.database import Database
 from db.ledger import Ledger
+from db.migrate import upgrade
 from tests.chaos.netns import Host, hosts
 from tests.chaos.own_services import PATIENCE_S
 from tests.stack.tiny_run import RECIPE, TinyRun
@@ -145,6 +146,7 @@ async def cluster(folder: Path) -> AsyncIterator[Cluster]:
             first.call([*STEPWELL, "up"], {**plain, "STEPWELL_HOME": str(home)})
             addresses = resolve(home, {})
             service_ip = _forward(first, addresses, folder)
+            upgrade(addresses.migrator.replace("127.0.0.1", service_ip[ServiceName.POSTGRES]))
             auditor = addresses.auditor.replace("127.0.0.1", service_ip[ServiceName.POSTGRES])
             database = Database(auditor, pool_size=2, wait_s=PATIENCE_S)
             try:
