@@ -26,9 +26,9 @@ from workers.services.addresses import Addresses
 
 LOOK_S = 0.5
 CHECK_EVERY_S = 2.0
-ANSWER_S = 30.0
-"""An engine silent for this long counts as hung; vLLM on a CPU is silent while it computes a step."""
-LOADING_ANSWER_S = 300.0
+ANSWER_S = 120.0
+"""An engine silent for this long counts as hung; it is silent while it computes a step, which is long on a CPU."""
+LOADING_ANSWER_S = 600.0
 """The same while it loads."""
 
 

@@ -76,7 +76,7 @@ class Engine(Protocol):
         ...
 
     async def check(self) -> None:
-        """Returns when the engine can go on.
+        """Returns when the engine says that it goes on; one that hangs says nothing.
 
         Raises:
             EngineError: it is dead and stays so: start it anew.

@@ -94,9 +94,10 @@ class TransformersEngine:
         return await self._command(lambda: self._score(token_ids))
 
     async def check(self) -> None:
-        """See the protocol."""
+        """See the protocol. Asks the thread itself, which answers between two steps."""
         if not self._thread.is_alive():
             raise EngineError("the engine's thread has ended")
+        await self._command(lambda: None)
 
     async def close(self) -> None:
         """See the protocol. Twice is once."""

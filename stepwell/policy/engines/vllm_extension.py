@@ -1,13 +1,16 @@
 """What runs inside vLLM's workers: weights from a folder, checked before a live tensor is touched.
 
-vLLM imports this module because the server is started with `--worker-extension-cls` naming the class below; the import
-registers the weight-transfer backend `stepwell_folder`. Its cycle: `start_weight_update` forgets what was read before,
-`update_weights {"path": …}` reads and checks a folder, `finish_weight_update` puts it into the model.
+vLLM imports this module because the server is started with `--worker-extension-cls` naming the class below. The import
+ties the worker's life to the process that started it, and registers the weight-transfer backend `stepwell_folder`. Its
+cycle: `start_weight_update` forgets what was read before, `update_weights {"path": …}` reads and checks a folder,
+`finish_weight_update` puts it into the model.
 
 On a CPU vLLM packs the weights of matrix products when it loads them. A reload packs them again, but for a head that
 is tied to the embeddings: that one keeps the old weights unless it is packed here.
 """
 
+import ctypes
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -26,6 +29,7 @@ from vllm.platforms import current_platform
 from stepwell.policy.engines.model_folder import check_same_tensors, read_shapes, read_weights
 
 BACKEND = "stepwell_folder"
+_PR_SET_PDEATHSIG = 1
 
 
 class FolderExtension:
@@ -93,4 +97,13 @@ class FolderWeights(WeightTransferEngine[FolderInit, FolderUpdate]):
         self._read = None
 
 
+def _die_with_parent() -> None:
+    """Asks the kernel to end this process when the one that started it ends, however that ends. The guard takes down
+    the whole family when its own parent dies; this is for a server or a guard that is killed by itself."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+
+
+_die_with_parent()
 WeightTransferEngineFactory.register_engine(BACKEND, FolderWeights)

@@ -57,14 +57,37 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _end_group(leader: subprocess.Popen[bytes]) -> None:
-    """SIGTERM to the leader's group, SIGKILL to what is left after the grace, and reaps everything adopted."""
+    """SIGTERM to the leader's group, SIGKILL to what is left after the grace, in the group or adopted; reaps it all."""
     until = time.monotonic() + _GRACE_S
     _signal_group(leader.pid, signal.SIGTERM)
     while _reap(leader) and time.monotonic() < until:
         time.sleep(_POLL_S)
     _signal_group(leader.pid, signal.SIGKILL)
     while _reap(leader):
+        for child in _children():  # one that left the group: each orphan of theirs is adopted in turn
+            _signal(child, signal.SIGKILL)
         time.sleep(_POLL_S)
+
+
+def _children() -> list[int]:
+    """Processes whose parent this is, adopted ones included."""
+    found: list[int] = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat") as status:
+                after_command = status.read().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(after_command[1]) == os.getpid():
+            found.append(int(name))
+    return found
+
+
+def _signal(process: int, number: int) -> None:
+    try:
+        os.kill(process, number)
+    except ProcessLookupError:
+        return
 
 
 def _signal_group(group: int, number: int) -> None:

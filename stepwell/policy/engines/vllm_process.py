@@ -8,6 +8,7 @@ when this process dies or closes it.
 import asyncio
 import json
 import os
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -32,6 +33,7 @@ class VllmProcess:
 
     def __init__(self, process: asyncio.subprocess.Process, socket: Path, log: IO[bytes]) -> None:
         self.socket = socket
+        """In the server's private folder."""
         self._process = process
         self._log = log
 
@@ -84,6 +86,7 @@ class VllmProcess:
             except TimeoutError:
                 self._process.kill()
                 await self._process.wait()
+        shutil.rmtree(self.socket.parent, ignore_errors=True)  # the guard does, unless it was killed
         self._log.close()
 
 

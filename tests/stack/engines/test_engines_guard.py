@@ -12,11 +12,12 @@ from stepwell.policy.engines import vllm_guard
 
 # A leader whose child starts a grandchild in a session of its own, and ends: an orphan outside the group.
 FAMILY = """
-import os, sys, time
+import os, signal, sys, time
 pids = sys.argv[1]
 if os.fork() == 0:
     if os.fork() == 0:
-        pass
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with open(pids, "a") as file:
         file.write(f"{os.getpid()}\\n")
     time.sleep(300)

@@ -59,6 +59,27 @@ async def test_requests_under_way_fail_when_the_engine_closes(engine, tied_model
     assert not [thread for thread in threading.enumerate() if thread.name == "transformers-engine"]
 
 
+async def test_an_engine_says_that_it_is_well_until_it_is_closed(engine, tied_models):
+    await engine.load(2, tied_models.folder(2))
+    running = asyncio.create_task(engine.generate(replace(REQUEST, max_tokens=200)))
+    await asyncio.wait_for(engine.check(), timeout=30)
+    assert not running.done(), "it answers between two steps"
+    await running
+    await engine.close()
+    with pytest.raises(EngineError):
+        await engine.check()
+
+
+async def test_an_engine_whose_thread_hangs_does_not_say_that_it_is_well(engine):
+    held = threading.Event()
+    hanging = asyncio.create_task(engine._command(held.wait))
+    await asyncio.sleep(0.05)
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(engine.check(), timeout=0.5)
+    held.set()
+    await hanging
+
+
 async def test_the_event_loop_stays_responsive_while_tokens_are_generated(engine, tied_models):
     await engine.load(2, tied_models.folder(2))
     loop = asyncio.get_running_loop()
