@@ -93,4 +93,5 @@ async def listen(app: web.Application, host: str = "127.0.0.1", port: int = 0) -
         await runner.cleanup()
         raise
     bound = runner.addresses[0]
-    return Listening(url=f"http://{host}:{bound[1]}", runner=runner)
+    name = f"[{host}]" if ":" in host else host
+    return Listening(url=f"http://{name}:{bound[1]}", runner=runner)
