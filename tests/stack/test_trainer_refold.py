@@ -77,7 +77,7 @@ async def test_checkpoint_that_a_kill_prevented_is_written_when_its_version_is_n
     assert of_each[0] == of_each[1]
 
 
-DAMAGE = ["missing", "truncated", "changed", "forgotten"]
+DAMAGE = ["missing", "truncated", *(pytest.param(what, marks=pytest.mark.long) for what in ("changed", "forgotten"))]
 """What is wrong with the master weights of a checkpoint: `forgotten` has no row in the database."""
 
 
