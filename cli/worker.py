@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import faulthandler
 import os
 import traceback
 from collections.abc import Awaitable, Callable
@@ -10,6 +11,7 @@ from functools import partial
 from workers.beats import beat
 from workers.lifetime import OrphanError, die_with_parent, leave
 from workers.services.addresses import Addresses, resolve
+from workers.watchdog import Watchdog
 
 KINDS = ("control", "trainer", "engine", "sandbox")
 
@@ -39,6 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.kind == "engine" and not arguments.run_name:
         print("stepwell worker engine: --run NAME is needed: an engine serves one run")
         return 2
+    faulthandler.enable()  # a worker that hangs is asked by SIGABRT to tell where
     try:
         if arguments.parent is not None and arguments.parent != os.getpid():
             die_with_parent(arguments.parent)
@@ -54,12 +57,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(serve: Callable[[Addresses], Awaitable[None]], beats: int | None) -> None:
-    beating = None if beats is None else asyncio.create_task(beat(beats))
+    watchdog = Watchdog()
+    beating = asyncio.create_task(beat(beats, watchdog))
+    watchdog.start()
     try:
         await serve(resolve())
     finally:
-        if beating is not None:
-            beating.cancel()
+        beating.cancel()
 
 
 def _worker(arguments: argparse.Namespace) -> Callable[[Addresses], Awaitable[None]]:

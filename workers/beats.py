@@ -6,25 +6,31 @@ The worker's event loop writes one byte a second. A loop that is blocked, or a p
 import asyncio
 import os
 
+from workers.watchdog import Watchdog
+
 EVERY_S = 1.0
 _READ_BYTES = 4096
 
 
-async def beat(descriptor: int) -> None:
-    """Beats into the pipe until cancelled; a pipe that nobody empties, or that was closed, costs nothing.
+async def beat(descriptor: int | None, watchdog: Watchdog) -> None:
+    """Beats until cancelled; a pipe that nobody empties, or that was closed, costs nothing.
 
     Args:
-        descriptor: the pipe's writing end, which no child of this process inherits from here on.
+        descriptor: the pipe's writing end, which no child of this process inherits from here on; None: there is none.
+        watchdog: hears every beat.
     """
-    os.set_inheritable(descriptor, False)
-    os.set_blocking(descriptor, False)
+    if descriptor is not None:
+        os.set_inheritable(descriptor, False)
+        os.set_blocking(descriptor, False)
     while True:
-        try:
-            os.write(descriptor, b".")
-        except BlockingIOError:
-            pass  # the other side is busy: it finds what is there when it looks
-        except BrokenPipeError:
-            return  # the other side is gone, and this process is about to end with it
+        watchdog.turned()
+        if descriptor is not None:
+            try:
+                os.write(descriptor, b".")
+            except BlockingIOError:
+                pass  # the other side is busy: it finds what is there when it looks
+            except BrokenPipeError:
+                descriptor = None  # the other side is gone, and this process is about to end with it
         await asyncio.sleep(EVERY_S)
 
 

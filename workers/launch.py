@@ -25,6 +25,8 @@ PAUSE_S = 0.3
 LOOK_S = 0.2
 HUNG_S = 15.0
 """A worker whose event loop was silent for this long is killed: it beats every second."""
+TELL_S = 1.0
+"""For a worker that hangs to write to its log where."""
 HUNG_AT_START_S = 120.0
 """The same before its first beat, while it imports what it needs."""
 STOP_S = 10.0
@@ -98,13 +100,16 @@ class WorkerSet:
             await asyncio.sleep(LOOK_S)
 
     def _listen(self, running: _Running) -> None:
-        """Kills a worker that was silent for too long; the next look finds it dead. SIGKILL ends a stopped one too."""
+        """Ends a worker that was silent for too long; a later look finds it dead. SIGABRT makes it write to its log
+        where it stood; SIGKILL ends also one that was stopped."""
         pulse = running.pulse
         pulse.look(time.monotonic())
         allowed_s = HUNG_S if pulse.begun else HUNG_AT_START_S
-        if pulse.silent_s > allowed_s and not running.hung:
-            running.hung = True
+        if pulse.silent_s > allowed_s + TELL_S:
             running.process.kill()
+        elif pulse.silent_s > allowed_s and not running.hung:
+            running.hung = True
+            running.process.send_signal(signal.SIGABRT)
             self._tell(
                 f"worker {running.spec.name} (pid {running.process.pid}) is hung: its event loop was silent for "
                 f"{allowed_s:.0f} s; killing it"

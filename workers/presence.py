@@ -26,12 +26,14 @@ async def present(database: Database, worker: WorkerAddress) -> AsyncGenerator[N
     """
     presence = _Presence(WorkerLeases(database), worker)
     await presence.renew()
-    keeping = asyncio.create_task(presence.keep())
     try:
-        yield
+        async with asyncio.TaskGroup() as beside:  # a worker that can no longer say that it is alive ends
+            keeping = beside.create_task(presence.keep())
+            try:
+                yield
+            finally:
+                keeping.cancel()
     finally:
-        keeping.cancel()
-        await asyncio.wait([keeping])
         await presence.release()
 
 
