@@ -65,8 +65,7 @@ class Generation:
         for step in range(fold.admitted, plan.max_steps):
             if step > fold.admitted and self._history_is_long(step):
                 return
-            await self._limit_of_steps(step)
-            await self._steering.gate(f"step {step}", DEPTH[None])
+            await self._may_begin(step)
             settings = self._settings.setdefault(step, dict(self._desk.fold.settings))
             version = generation_version(step, int(settings.get("run.max_staleness", plan.max_staleness)))
             if not await self._bring_to(version):
@@ -87,10 +86,16 @@ class Generation:
             or info.get_current_history_size() > HISTORY_BYTES
         )
 
-    async def _limit_of_steps(self, step: int) -> None:
-        limit = {**self._plan.limits, **self._desk.fold.limits}["steps"]
-        if limit is not None and step >= limit and self._state.end is None:
-            await self._steering.hold("limit/steps", f"{step} steps were begun; the limit is {limit:g}")
+    async def _may_begin(self, step: int) -> None:
+        """Waits while a pause, or the limit of steps, forbids to begin a step."""
+        while True:
+            limit = {**self._plan.limits, **self._desk.fold.limits}["steps"]
+            reached = limit is not None and step >= limit and self._state.end is None
+            if reached:
+                await self._steering.hold("limit/steps", f"{step} steps were begun; the limit is {limit:g}")
+            await self._steering.gate(f"step {step}", DEPTH[None])
+            if not reached:
+                return
 
     async def _bring_to(self, version: int) -> bool:
         """Serves the version, after every older one that is due was validated; False if the run ends instead."""

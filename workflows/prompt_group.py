@@ -38,6 +38,7 @@ class PromptGroup:
         self._group = group
         self._skipped = group.skipped
         self._resumed = 0
+        self._held: set[str] = set()
         self._in_hand: dict[str, PromptRef] = {}
         """Streams of rollouts without a verdict or a failure."""
         self._failures: list[RolloutFailure] = []
@@ -98,6 +99,9 @@ class PromptGroup:
                     timeout=timedelta(seconds=limit_s) if limit_s else None,
                 )
             except TimeoutError:
+                if self._held:  # a pause counts for nothing: the time begins anew with its end
+                    await workflow.wait_condition(lambda seen=seen: self._resumed > seen or bool(self._skipped))
+                    continue
                 self._give_up(FailureKind.INFRA, f"not ended within failures.group_timeout_s = {limit_s:g} s")
                 break
         if self._skipped:
@@ -150,7 +154,9 @@ class PromptGroup:
                 )
                 if not outcome.held:
                     return outcome
+                self._held.add(outcome.stream)
                 await workflow.wait_condition(lambda seen=seen: self._resumed > seen)
+                self._held.discard(outcome.stream)
         except ActivityError as error:
             self._failed(self._stream(prompt, sample), error)
             return None

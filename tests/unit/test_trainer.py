@@ -27,21 +27,24 @@ from tests.small_models import (
 )
 
 
-def plain_gradient(folder: Path, batch: TrainBatch, temperature: float) -> tuple[dict[str, torch.Tensor], float]:
+def plain_gradient(folder: Path, batch: TrainBatch, temperature: float) -> tuple[dict[str, torch.Tensor], float, float]:
     """Gradient of the unweighted policy gradient in float64: one row at a time, unpadded, all logits, sdpa."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64, attn_implementation="sdpa")
     total = sum(s.generated_tokens for s in batch.manifest.samples if s.mask is None)
-    difference = 0.0
+    difference, divergence = 0.0, 0.0
     for sample, recorded in zip(batch.samples, batch.manifest.samples, strict=True):
         assert sample is not None
         ids = torch.tensor([sample.token_ids])
         logprobs = (model(input_ids=ids).logits[0, :-1] / temperature).log_softmax(-1)
         chosen = logprobs.gather(1, ids[0, 1:, None])[:, 0][torch.tensor(sample.generated[1:])]
-        difference += float((chosen.detach() - torch.tensor(sample.logprobs, dtype=torch.float64)).abs().sum())
+        ratio = chosen.detach() - torch.tensor(sample.logprobs, dtype=torch.float64)
+        difference += float(ratio.abs().sum())
+        divergence += float((ratio.exp() - 1 - ratio).sum())
         if recorded.mask is None:
             (-recorded.advantage * chosen.sum() / total).backward()
     gradient = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
-    return gradient, difference / sum(s.generated_tokens for s in batch.manifest.samples)
+    generated = sum(s.generated_tokens for s in batch.manifest.samples)
+    return gradient, difference / generated, divergence / generated
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +59,7 @@ def test_first_update_is_that_of_an_unpacked_float64_gradient(
 ) -> None:
     folder = make_folder(tmp_path / "model", config)
     batch = make_batch(make_samples(12), REWARDS, temperature=temperature, masks={3: MaskReason.CONTEXT})
-    gradient, mismatch = plain_gradient(folder, batch, temperature)
+    gradient, mismatch, divergence = plain_gradient(folder, batch, temperature)
     # With beta1 = beta2 = 0 and a large epsilon AdamW's step is the gradient itself, up to its scale.
     optimiser = OptimiserConfig(learning_rate=1.0, beta1=0, beta2=0, epsilon=1e6, max_grad_norm=None)
     trainer = make_trainer(folder, optimiser=optimiser)
@@ -67,6 +70,7 @@ def test_first_update_is_that_of_an_unpacked_float64_gradient(
     norm = math.sqrt(sum(float(g.square().sum()) for g in gradient.values()))
     assert result.grad_norm == pytest.approx(norm, rel=1e-4)
     assert result.mismatch_mean == pytest.approx(mismatch, rel=1e-4)
+    assert result.kl_mean == pytest.approx(divergence, rel=1e-4)
     assert set(gradient) == set(after)
     for name in after:
         assert float((after[name] - before[name]).abs().max()) <= 1e-6 * norm + 1e-7
@@ -74,7 +78,7 @@ def test_first_update_is_that_of_an_unpacked_float64_gradient(
 
 def test_gradient_of_each_tensor_matches_the_float64_gradient(folder: Path) -> None:
     batch = make_batch(make_samples(12), REWARDS)
-    gradient, _ = plain_gradient(folder, batch, 1.0)
+    gradient, _, _ = plain_gradient(folder, batch, 1.0)
     trainer = make_trainer(folder, optimiser=OptimiserConfig(learning_rate=1e-3, beta1=0.5, max_grad_norm=None))
     trainer.step(batch)
     moments = trainer.optimiser_state().tensors

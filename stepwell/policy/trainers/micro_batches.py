@@ -31,6 +31,7 @@ class Tally:
     generated_tokens: int = 0
     difference_sum: float = 0.0
     difference_max: float = 0.0
+    kl_sum: float = 0.0
     negative_logprob_sum: float = 0.0
     masks: Counter[MaskReason] = field(default_factory=Counter[MaskReason])
 
@@ -45,6 +46,7 @@ class Tally:
         self.generated_tokens += other.generated_tokens
         self.difference_sum += other.difference_sum
         self.difference_max = max(self.difference_max, other.difference_max)
+        self.kl_sum += other.kl_sum
         self.negative_logprob_sum += other.negative_logprob_sum
         self.masks.update(other.masks)
 
@@ -66,7 +68,8 @@ def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatc
         logprobs_N = model.logprobs(ids_BT, chosen_N, batch.manifest.temperature)
         loss = grpo_loss(logprobs_N, engine_N, row_N, advantages_B, grpo)
     value = loss.loss_sum.item() if micro_batch.train else 0.0
-    difference_N = (logprobs_N.detach() - engine_N).abs()
+    log_ratio_N = logprobs_N.detach().double() - engine_N
+    difference_N = log_ratio_N.abs()
     if not (math.isfinite(value) and bool(torch.isfinite(difference_N).all())):
         raise NonFinite(
             f"step {batch.manifest.step}: the loss is {value}, log-probabilities differ from the engine's by up to "
@@ -80,8 +83,9 @@ def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatc
         tokens=tokens,
         padded_tokens=ids_BT.numel(),
         generated_tokens=len(engine_N),
-        difference_sum=float(difference_N.sum(dtype=torch.float64)),
+        difference_sum=float(difference_N.sum()),
         difference_max=float(difference_N.max()),
+        kl_sum=float((torch.expm1(log_ratio_N) - log_ratio_N).sum()),
         negative_logprob_sum=-float(logprobs_N.detach().sum(dtype=torch.float64)),
     )
     if micro_batch.train:

@@ -113,6 +113,10 @@ class StepResult(BaseModel):
     """Mean |log-probability by the trainer - by the engine| over all generated tokens, masked rows too, in nats."""
     mismatch_max: float
     """The largest of them."""
+    kl_mean: float
+    """Divergence of the policy that is trained, before the step, from the one that generated, in nats a token: the mean
+    of r - 1 - log r over the generated tokens, with r the probability by the trainer over that by the engine, an
+    estimate without bias and never below 0 (Schulman 2020, "Approximating KL divergence", k3)."""
     clip_fraction: float
     """Share of the loss tokens for which the clip decided."""
     entropy: float

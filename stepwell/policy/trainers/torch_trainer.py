@@ -209,6 +209,7 @@ class TorchTrainer:
             loss_tokens=tally.loss_tokens,
             mismatch_mean=tally.difference_sum / generated,
             mismatch_max=tally.difference_max,
+            kl_mean=tally.kl_sum / generated,
             clip_fraction=tally.clipped_tokens / max(1, tally.loss_tokens),
             entropy=tally.negative_logprob_sum / generated,
             mask_counts=dict(sorted(tally.masks.items())),
