@@ -12,8 +12,10 @@ from stepwell.contracts.run import RunRef
 from workflows.contracts import LIST_ENGINES, LOAD_WEIGHTS
 from workflows.run_state import RunState
 
-LOOK_AGAIN = timedelta(seconds=2)
-"""How often engines are looked for while there is none."""
+LOOK_AGAIN, LOOK_AGAIN_AT_LAST = timedelta(seconds=2), timedelta(minutes=1)
+"""How often engines are looked for while there is none: at first, and at last. A look is nine events of the history."""
+PATIENCE = 10
+"""A pause between two looks is as long as the wait so far over this."""
 LATE = timedelta(seconds=10)
 """How long the engines that are not the first to attest a version are waited for."""
 
@@ -26,6 +28,7 @@ async def load_on_all(run: str, version: int, state: RunState, show: Callable[[]
     """
     if state.serving == version and state.engines:
         return
+    began = workflow.now()
     while True:
         state.wait(f"engines to load version {version}")
         show()
@@ -37,7 +40,7 @@ async def load_on_all(run: str, version: int, state: RunState, show: Callable[[]
             return
         state.wait(f"an engine (none is alive for version {version})")
         show()
-        await workflow.sleep(LOOK_AGAIN)
+        await workflow.sleep(min(max(LOOK_AGAIN, (workflow.now() - began) / PATIENCE), LOOK_AGAIN_AT_LAST))
 
 
 async def _first_and_soon(run: str, version: int, engines: Sequence[EngineRef]) -> tuple[str, ...]:
