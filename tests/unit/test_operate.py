@@ -1,6 +1,8 @@
 """What operators type: what it becomes, and what is refused before anything is sent."""
 
 import argparse
+import json
+import re
 from pathlib import Path
 from typing import get_args
 
@@ -20,6 +22,8 @@ from stepwell.contracts.operators import (
 )
 from stepwell.events.operator_acted import Action
 from stepwell.nearest_names import did_you_mean
+from stepwell.operators.fold import NOTES
+from stepwell.recipe.live import LIVE
 from stepwell.recipe.sections import LimitSection
 
 
@@ -125,6 +129,30 @@ def test_a_reason_must_be_given(verb: str, capsys: pytest.CaptureFixture[str]) -
         parsed(verb, "r", *rest)
     assert caught.value.code == 2
     assert "--reason" in capsys.readouterr().err
+
+
+def documented() -> list[tuple[str, str]]:
+    """Updates with the JSON that the page on operating gives for them."""
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[a-z`, ]+) \| `(\{.*?\})`", page, re.MULTILINE)
+    return [(action, data) for names, data in rows for action in re.findall(r"`([a-z]+)`", names)]
+
+
+def test_the_page_on_operating_gives_the_argument_of_each_update() -> None:
+    assert {action for action, _ in documented()} == set(get_args(Action))
+
+
+@pytest.mark.parametrize(("action", "data"), documented())
+def test_an_argument_in_the_page_on_operating_is_one(action: Action, data: str) -> None:
+    given = NOTES[action].model_validate_json(data)
+    assert given.reason
+    assert json.loads(data).keys() == NOTES[action].model_fields.keys()
+
+
+def test_the_page_on_operating_names_each_command_and_each_key_that_can_be_set() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert [verb.action for verb in operate.VERBS if f"| `stepwell {verb.action} RUN" not in page] == []
+    assert [key for key in LIVE if f"`{key}`" not in page] == []
 
 
 @pytest.mark.parametrize(
