@@ -31,8 +31,8 @@ class Described:
     """Of the workflow's own task: more than 1 if it failed."""
 
 
-async def describe(client: Client, workflow: str) -> Described:
-    """What a workflow waits for now; nothing if there is no such workflow, or not any more.
+async def describe(client: Client, workflow: str) -> Described | None:
+    """What a workflow waits for now; None if there is no such workflow, or not any more.
 
     Raises:
         RPCError: the server does not answer.
@@ -42,7 +42,7 @@ async def describe(client: Client, workflow: str) -> Described:
     except RPCError as error:
         if error.status != RPCStatusCode.NOT_FOUND:
             raise
-        return Described(())
+        return None
     raw, now_s = described.raw_description, time.time()
     return Described(
         tuple(_pending(info, now_s) for info in raw.pending_activities),
@@ -78,11 +78,12 @@ async def of_children(client: Client, children: Sequence[str]) -> list[Pending]:
     found: list[Pending] = []
     grandchildren: list[str] = []
     for child in children[:CHILDREN]:
-        described = await describe(client, child)
-        found += described.activities
-        grandchildren += described.children
+        if (described := await describe(client, child)) is not None:
+            found += described.activities
+            grandchildren += described.children
     for grandchild in grandchildren[:CHILDREN]:
-        found += (await describe(client, grandchild)).activities
+        if (described := await describe(client, grandchild)) is not None:
+            found += described.activities
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
-from activities.pending import Described, describe, of_children, task_failure
+from activities.pending import describe, of_children, task_failure
 from db.ledger import Ledger
 from db.workers import WorkerLeases
 from stepwell.contracts.run import Progress
@@ -101,6 +101,8 @@ class RunTroubles:
 
     async def _of_work(self, alive: Mapping[str, Present]) -> list[Trouble]:
         described = await describe(self.client, self.workflow)
+        if described is None:
+            return []
         if described.task_attempt > 1:
             broken = broken_workflow(described.task_attempt, await task_failure(self.client, self.workflow))
             if broken is not None:
@@ -115,14 +117,14 @@ class RunTroubles:
         of_groups = trouble_of_groups(groups, alive)
         if of_groups is not None:
             return [of_groups]
-        return await self._of_idleness(described, [*own, *groups], alive, quiet_s)
+        return await self._of_idleness([*own, *groups], alive, quiet_s)
 
     async def _of_idleness(
-        self, described: Described, pending: Sequence[Pending], alive: Mapping[str, Present], quiet_s: float
+        self, pending: Sequence[Pending], alive: Mapping[str, Present], quiet_s: float
     ) -> list[Trouble]:
         """A run that nothing works on, though every worker is there and no operator holds it."""
-        is_held_up = all(kind in alive for kind in KINDS) and quiet_s >= IDLE_S and bool(described.activities)
-        if not is_held_up or works(pending, self.memory.failed) or await self._is_held():
+        is_idle = all(kind in alive for kind in KINDS) and quiet_s >= IDLE_S
+        if not is_idle or works(pending, self.memory.failed) or await self._is_held():
             return []
         failures = {name: failure for name, (_, failure) in self.memory.failed.items()}
         return [idleness(quiet_s, failures, await self._waiting_for())]

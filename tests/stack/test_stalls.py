@@ -1,6 +1,7 @@
 """A run's watcher on real services: stalls with their causes, limits that are reached, each recorded once."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,16 +15,26 @@ from temporalio.common import RetryPolicy
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
+from activities.run_troubles import Memory, RunTroubles
 from activities.stores import Stores
 from activities.watch import WatchActivities
 from db.blobs import BlobStore
 from db.database import Database
 from db.ledger import Ledger
 from db.workers import WorkerAddress, WorkerLeases
-from stepwell.contracts.run import WatchReport, WatchRequest
-from stepwell.events import RolloutGraded, StallBegan, StallEnded, TurnRecorded, UsageRecorded, VerdictReached
+from stepwell.contracts.run import Progress, WatchReport, WatchRequest
+from stepwell.events import (
+    HoldRaised,
+    RolloutGraded,
+    StallBegan,
+    StallEnded,
+    TurnRecorded,
+    UsageRecorded,
+    VerdictReached,
+)
 from stepwell.events.base import Event
-from stepwell.events.streams import health_stream, rollout_stream, verdict_stream
+from stepwell.events.streams import health_stream, operator_stream, rollout_stream, verdict_stream
+from stepwell.health.stalls import Present
 from workers.runtime import connect
 from workers.services.addresses import Addresses
 
@@ -48,13 +59,35 @@ class Stubborn:
     """Asks for it again and again."""
 
     @workflow.run
-    async def run(self, after_s: int) -> None:
+    async def run(self) -> None:
         await workflow.execute_activity(
             "flaky",
             start_to_close_timeout=timedelta(seconds=10),
             retry_policy=RetryPolicy(initial_interval=timedelta(milliseconds=100), backoff_coefficient=1.0),
         )
-        await workflow.sleep(after_s)
+        await workflow.sleep(600)
+
+    @workflow.query
+    def progress(self) -> Progress:
+        return Progress(
+            state="running",
+            waiting_for="engines to load version 3",
+            version=3,
+            generating=3,
+            open_groups=0,
+            training=3,
+            serving=2,
+            last_validation=None,
+        )
+
+
+@workflow.defn(name="Broken")
+class Broken:
+    """Cannot take its first step, as after a deployment that does not fit the history."""
+
+    @workflow.run
+    async def run(self) -> None:
+        raise RuntimeError("activity type of the scheduled event does not match")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -64,8 +97,11 @@ async def client(services: Addresses) -> Client:
 
 
 @pytest.fixture
-def watching(ledger: Ledger, blobs: BlobStore, connections: Database, client: Client) -> WatchActivities:
-    """A control worker's watcher."""
+def watching(
+    ledger: Ledger, blobs: BlobStore, connections: Database, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> WatchActivities:
+    """A control worker's watcher, which looks more often."""
+    monkeypatch.setattr("activities.watch.LOOK_S", 0.5)
     stores = Stores(ledger, blobs, actor="control:test/1")
     return WatchActivities(stores, WorkerLeases(connections), client, lease_s=10.0)
 
@@ -138,7 +174,7 @@ async def test_a_limit_is_told_once_and_usage_is_counted_once(
 
     environment, silent = call(watching, attended, limits={"generated_tokens": 1000}, held=("generated_tokens",))
     task = asyncio.ensure_future(silent)
-    await asyncio.sleep(3.5)
+    await asyncio.sleep(1.5)
     assert not task.done(), "a limit that holds the run already is told again"
     environment.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -171,17 +207,17 @@ async def test_a_watcher_that_was_replaced_records_nothing_more(
 
 
 @asynccontextmanager
-async def stubborn(client: Client, run: str) -> AsyncIterator[Flaky]:
-    """A workflow of the run's id whose activity fails until it is mended."""
+async def under_way(client: Client, run: str, name: str) -> AsyncIterator[Flaky]:
+    """A workflow under the id of the run's."""
     flaky = Flaky()
     async with Worker(
         client,
         task_queue=run,
-        workflows=[Stubborn],
+        workflows=[Stubborn, Broken],
         activities=[flaky.flaky],
         workflow_runner=UnsandboxedWorkflowRunner(),
     ):
-        handle = await client.start_workflow("Stubborn", 600, id=f"stepwell/{run}", task_queue=run)
+        handle = await client.start_workflow(name, id=f"stepwell/{run}", task_queue=run)
         try:
             yield flaky
         finally:
@@ -191,7 +227,7 @@ async def stubborn(client: Client, run: str) -> AsyncIterator[Flaky]:
 async def test_an_activity_that_fails_again_and_again_is_told_with_its_cause_until_it_succeeds(
     watching: WatchActivities, attended: str, ledger: Ledger, client: Client
 ) -> None:
-    async with stubborn(client, attended) as flaky:
+    async with under_way(client, attended, "Stubborn") as flaky:
         _, told = call(watching, attended)
         report = await asyncio.wait_for(told, 60)
         (stall,) = report.stalls
@@ -208,3 +244,35 @@ async def test_an_activity_that_fails_again_and_again_is_told_with_its_cause_unt
         (ended,) = await health_of(ledger, attended, StallEnded)
         assert isinstance(ended, StallEnded)
         assert ended.number == 0
+
+
+async def test_a_workflow_whose_own_task_fails_is_told_with_its_cause(
+    watching: WatchActivities, attended: str, client: Client
+) -> None:
+    async with under_way(client, attended, "Broken"):
+        _, told = call(watching, attended)
+        (stall,) = (await asyncio.wait_for(told, 60)).stalls
+    assert stall.what == "workflow"
+    assert "activity type of the scheduled event does not match" in stall.cause
+
+
+async def test_a_run_that_nothing_works_on_is_told_unless_an_operator_holds_it(
+    connections: Database, attended: str, ledger: Ledger, client: Client
+) -> None:
+    now = time.monotonic()
+    memory = Memory(looked_at=now, heard_at=now - 50.0)
+    troubles = RunTroubles(WorkerLeases(connections), ledger, client, attended, f"stepwell/{attended}", 10.0, memory)
+    alive = {kind: Present(1, 900.0) for kind in ("trainer", "engine", "sandbox")}
+    async with under_way(client, attended, "Stubborn") as flaky:
+        flaky.mended = True
+        await asyncio.sleep(0.5)
+        (idle,) = await troubles.of_work(alive) or []
+        assert (idle.what, "it waits for engines to load version 3" in idle.cause) == ("workflow", True)
+
+        memory.failed["load_weights"] = (time.monotonic(), "out of memory")
+        (idle,) = await troubles.of_work(alive) or []
+        assert (idle.what, "out of memory" in idle.cause) == ("load_weights", True)
+
+        raised = HoldRaised(hold="publish/3", number=0, cause="the recipe asks")
+        await ledger.append(operator_stream(attended), [raised], expected_seq=0, actor="control:test/1")
+        assert await troubles.of_work(alive) == []
