@@ -33,7 +33,8 @@ def lengths_table(picture: RunPicture) -> str:
     names = ["median" if share == 0.5 else "longest" if share == 1.0 else f"{share:.0%}" for share in QUANTILES]
     head = ["length in", "rollouts", "count", "mean", *names, "KS"]
     said = "".join(_sentence(comparison) for comparison in compared)
-    return table("Trained against generated", head, rows) + said
+    bound = f"A difference of the means above {MEAN_BOUND:.0%}, or a KS statistic above {KS_BOUND:g}, is called a bias."
+    return f"{table('Trained against generated', head, rows)}{said}<p class='soft'>{escape(bound)}</p>"
 
 
 def _rows(compared: Comparison) -> list[list[str]]:
@@ -49,8 +50,5 @@ def _figures(spread: Spread) -> list[str]:
 
 def _sentence(compared: Comparison) -> str:
     words = f"{compared.words()}."
-    words = words[0].upper() + words[1:]
-    bound = f"A bias is a difference of the means above {MEAN_BOUND:.0%}, or a KS statistic above {KS_BOUND:g}."
-    if compared.is_biased:
-        return f"<p class='outcome bad'>{escape(words)} {escape(bound)}</p>"
-    return f"<p class='soft'>{escape(words)}</p>"
+    kind = "outcome bad" if compared.is_biased else "outcome"
+    return f"<p class='{kind}'>{escape(words[0].upper() + words[1:])}</p>"

@@ -162,7 +162,7 @@ def test_page_and_snapshot_say_what_was_dropped() -> None:
     picture = picture_of(run_that_drops_its_long_rollouts())
     page = render_page(picture)
     assert "BIAS: trained rollouts are 80.0 % shorter than generated ones in tokens (KS 0.50)." in page
-    assert "A bias is a difference of the means above 5%" in page
+    assert "A difference of the means above 5%, or a KS statistic above 0.1, is called a bias." in page
     assert "step 0 · prompt 1: abandoned: no engine" in page
     plain = json.loads(json.dumps(snapshot(picture), allow_nan=False))
     fates = plain["fates"]["training"]
