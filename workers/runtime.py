@@ -46,7 +46,8 @@ LOOK_AGAIN_S = 0.5
 KEEP_ALIVE = KeepAliveConfig(interval_millis=12_000, timeout_millis=10_000)
 """A silent network is noticed within 22 s. The server takes more than one ping in 10 s for an attack."""
 RETRY = RetryConfig(max_elapsed_time_millis=300_000, max_retries=0)
-"""The result of an activity is offered for as long as this, rather than worked out again."""
+"""Calls of ours. The SDK's own, with the results of activities, are made for 10 s whatever it is told; a result that
+could not be told in this time is asked for again, and answered from the ledger."""
 
 
 @dataclass

@@ -74,16 +74,16 @@ async def test_run_waits_for_servers_that_are_all_away_and_says_so(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("service", "number"),
+    ("service", "number", "moment"),
     [
-        (TEMPORAL, signal.SIGKILL),
-        (POSTGRES, signal.SIGKILL),
-        (POSTGRES, signal.SIGQUIT),  # as by `pg_ctl stop -m immediate`
-        (S3, signal.SIGKILL),
+        (TEMPORAL, signal.SIGKILL, in_a_rollout_of(1)),
+        (TEMPORAL, signal.SIGKILL, training(1)),
+        (POSTGRES, signal.SIGKILL, in_a_rollout_of(1)),
+        (POSTGRES, signal.SIGQUIT, training(1)),  # as by `pg_ctl stop -m immediate`
+        (S3, signal.SIGKILL, training(1)),
     ],
-    ids=["temporal", "postgres", "postgres-immediate", "seaweedfs"],
+    ids=["temporal-rollouts", "temporal-training", "postgres-rollouts", "postgres-training", "seaweedfs-training"],
 )
-@pytest.mark.parametrize("moment", [in_a_rollout_of(1), training(1)], ids=["rollouts", "training"])
 async def test_run_ends_as_undisturbed_after_a_servers_death(
     service: ServiceName,
     number: signal.Signals,
@@ -94,13 +94,13 @@ async def test_run_ends_as_undisturbed_after_a_servers_death(
     chaos_table: ChaosTable,
     request: pytest.FixtureRequest,
 ) -> None:
-    moment_name = request.node.callspec.id.partition("-")[0]
-    with running(servers, f"died-{request.node.callspec.id}", tmp_path) as run:
+    name = request.node.callspec.id
+    with running(servers, f"died-{name}", tmp_path) as run:
         await run.until(moment)
         at = time.time()
         servers.signal(service, number)
         events = await ended_as(undisturbed, run)
-        chaos_table.add(row(events, f"step 1, {moment_name}", service, number.name, at))
+        chaos_table.add(row(events, f"step 1, {name.partition('-')[2]}", service, number.name, at))
 
 
 @pytest.mark.long
