@@ -24,6 +24,10 @@ IN_EVERY_RUN = ("UsageRecorded", 0)
 """The only event there that every run has."""
 
 
+DIGEST = 64
+"""Length of a digest, which is shown by its beginning."""
+
+
 @dataclass(frozen=True)
 class EventName:
     """An event by its place, which is the same in every run of a recipe."""
@@ -37,7 +41,8 @@ class EventName:
 
     def __str__(self) -> str:
         number = f" {self.ordinal}" if self.ordinal else ""
-        return f"{self.place} {self.type}{number}"
+        place = "/".join(part[:12] if len(part) == DIGEST else part for part in self.place.split("/"))
+        return f"{place} {self.type}{number}"
 
 
 @dataclass(frozen=True)
@@ -198,3 +203,9 @@ def spread(faults: Sequence[Fault], runs: int, cost_s: dict[str, float]) -> list
         plans[least].append(fault)
         sums[least] += cost_s[fault.victim]
     return plans
+
+
+def apart(faults: Sequence[Fault], together: int) -> list[list[Fault]]:
+    """Faults for several runs, so many in each, far apart in the ledger: one is over when the next one comes."""
+    runs = -(-len(faults) // together)
+    return [list(faults[start::runs]) for start in range(runs)]

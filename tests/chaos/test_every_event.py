@@ -26,23 +26,33 @@ from stepwell.events import (
     StepTrained,
 )
 from tests.chaos.arena import Arena, Played, Strike
-from tests.chaos.faults import Append, Fault, appends_of, bystanders, each_type_once, every_fault, spread, stalls
+from tests.chaos.faults import (
+    Append,
+    Fault,
+    apart,
+    appends_of,
+    bystanders,
+    each_type_once,
+    every_fault,
+    spread,
+    stalls,
+)
 from tests.chaos.outcome import RunFacts, cost_of, failed_rollouts, repeated_steps, run_facts, turns_of
 from tests.chaos.recipe import RUN
 from tests.chaos.table import SAME, ChaosTable, Row
 
 ARENAS = 4
 """Runs at once: a disturbed run mostly waits for a deadline, so this is more than the cores."""
-RUNS = 4
+RUNS = 3
 """Runs that the short form of the suite spreads its faults over."""
 COST_S = {"control": 30.0, "trainer": 60.0, "sandbox": 20.0, "engine": 15.0, "command": 10.0}
 """About what the death of a process costs a run, to spread the faults."""
-TOGETHER = 6
+TOGETHER = 3
 """Faults that one run of the long form takes. Where such a run ends otherwise, each of them is played alone."""
 NOT_IN_THE_RUN = {OperatorActed, HoldRaised, PromptReplaced, RolloutFailed, RolloutRestarted, StallBegan, StallEnded}
 """Types of events that a run in which nothing fails, stalls or is asked for has not."""
 
-Plan = Sequence[Fault]
+Plan = list[Fault]
 
 
 @dataclass(frozen=True)
@@ -95,8 +105,7 @@ async def test_each_kind_of_event_survives_its_writer(
 
 def kills(appends: list[Append]) -> list[Plan]:
     """Every fault, several in one run: each has a moment and a row of its own, and they share the outcome."""
-    faults = every_fault(appends)
-    return spread(faults, -(-len(faults) // TOGETHER), COST_S)
+    return list(apart(every_fault(appends), TOGETHER))
 
 
 def stops(appends: list[Append]) -> list[Plan]:

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.faults import LedgerRow, appends_of, each_type_once, every_fault, place_of, spread, stream_pattern
+from tests.chaos.faults import (
+    LedgerRow,
+    apart,
+    appends_of,
+    each_type_once,
+    every_fault,
+    place_of,
+    spread,
+    stream_pattern,
+)
 from tests.chaos.table import BEGIN, SAME, ChaosTable, Row, write
 
 ROWS = [
@@ -46,6 +55,14 @@ def test_spread_loses_no_fault_and_weighs_them() -> None:
     plans = spread(faults, 3, {"engine": 10.0, "sandbox": 5.0, "command": 1.0})
     assert sorted(map(str, faults)) == sorted(str(fault) for plan in plans for fault in plan)
     assert max(len(plan) for plan in plans) - min(len(plan) for plan in plans) <= 2
+
+
+def test_faults_of_one_run_are_far_apart() -> None:
+    faults = every_fault(appends_of(ROWS, "chaos"))
+    plans = apart(faults, 3)
+    assert sorted(map(str, faults)) == sorted(str(fault) for plan in plans for fault in plan)
+    assert [len(plan) for plan in plans] == [3, 3, 2, 2]
+    assert plans[0] == [faults[0], faults[4], faults[8]]
 
 
 def test_events_that_depend_on_timing_are_no_kill_points() -> None:
