@@ -51,7 +51,7 @@ class Asked:
 
     async def keep_asking(self) -> None:
         """Asks until it is cancelled."""
-        client = await _client(self._addresses)
+        client = await asking_client(self._addresses)
         silent_since, patience_s = time.monotonic(), _START_S
         while True:
             word = await ask(self._reader, client, self._run)
@@ -65,7 +65,7 @@ class Asked:
 
 async def ask_once(reader: Reader, addresses: Addresses, run: str) -> Word:
     """What a run's workflow says now. Raises as `ask`."""
-    return await ask(reader, await _client(addresses), run)
+    return await ask(reader, await asking_client(addresses), run)
 
 
 async def ask(reader: Reader, client: Client, run: str) -> Word:
@@ -103,7 +103,8 @@ async def _silence(reader: Reader, run: str, why: str) -> str:
     return f"waiting for a control worker: none is alive ({seen}); start one: stepwell worker control"
 
 
-async def _client(addresses: Addresses) -> Client:
+async def asking_client(addresses: Addresses) -> Client:
+    """A client that connects when it first asks."""
     return await Client.connect(
         addresses.temporal, namespace=addresses.namespace, data_converter=pydantic_data_converter, lazy=True
     )

@@ -73,7 +73,24 @@ class Reader:
             DatabaseUnavailable: no connection.
         """
         if await self._ledger.head(f"run/{run}") is None:
-            raise NoSuchRun(_unknown(run, [name.removeprefix("run/") for name in await self._ledger.streams("run/")]))
+            raise NoSuchRun(_unknown(run, await self.runs()))
+
+    async def runs(self) -> list[str]:
+        """Names of all runs.
+
+        Raises:
+            DatabaseUnavailable: no connection.
+        """
+        return [name.removeprefix("run/") for name in await self._ledger.streams("run/")]
+
+    async def stream(self, name: str) -> list[Recorded]:
+        """Events of one stream. Raises as `events_of`."""
+        return await self._ledger.read(name)
+
+    async def last_event(self, stream: str) -> Recorded | None:
+        """The last event of a stream, None if it does not exist. Raises as `events_of`."""
+        head = await self._ledger.head(stream)
+        return None if head is None else (await self._ledger.read(stream, head.seq))[0]
 
     async def live(self, kind: str, run: str) -> list[LiveWorker]:
         """Live workers of a kind that can work on a run.

@@ -4,9 +4,11 @@ import argparse
 import asyncio
 import json
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cli.runs_under_way import RunUnderWay
     from db.workers import LiveWorker
     from workers.services.report import Report
 
@@ -18,8 +20,8 @@ def add_parser(
     parser = subparsers.add_parser(
         "status",
         help="say which services and workers run where",
-        description="Says of each service where it is, its version, process and size, and which workers are alive. "
-        "Exit 0 if all services run, else 1.",
+        description="Says of each service where it is, its version, process and size, which workers are alive, and "
+        "which runs are under way, with what they wait for. Exit 0 if all services run, else 1.",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
@@ -35,27 +37,42 @@ def run(args: argparse.Namespace) -> int:
     except ServiceError as error:
         print(f"stepwell status: {error}", file=sys.stderr)
         return 1
-    workers = _live_workers(report)
+    readable = _is_readable(report)
+    workers = _live_workers() if readable else []
+    runs = _runs_under_way() if readable else []
     if args.json:
         listed = [worker._asdict() | {"registered_at": worker.registered_at.isoformat()} for worker in workers]
-        print(json.dumps(report.model_dump(mode="json") | {"workers": listed}, indent=2))
+        more = {"workers": listed, "runs": [asdict(each) for each in runs]}
+        print(json.dumps(report.model_dump(mode="json") | more, indent=2))
     else:
         _print_table(report)
         _print_workers(workers)
+        _print_runs(runs)
     return 0 if all(service.state == "running" for service in report.services) else 1
 
 
-def _live_workers(report: "Report") -> "list[LiveWorker]":
-    """Workers whose lease holds; none while the database does not run, or before it had a run."""
-    from db.database import Database
+def _is_readable(report: "Report") -> bool:
+    """Whether the database runs, and had a run."""
     from db.errors import OldDatabase
     from db.migrate import check
-    from db.workers import WorkerLeases
     from workers.services.addresses import resolve
     from workers.services.settings import ServiceName
 
     if any(each.service is ServiceName.POSTGRES and each.state != "running" for each in report.services):
-        return []
+        return False
+    try:
+        check(resolve().auditor)
+    except OldDatabase:
+        return False
+    return True
+
+
+def _live_workers() -> "list[LiveWorker]":
+    """Workers whose lease holds."""
+    from db.database import Database
+    from db.workers import WorkerLeases
+    from workers.services.addresses import resolve
+
     url = resolve().auditor
 
     async def look() -> "list[LiveWorker]":
@@ -65,11 +82,15 @@ def _live_workers(report: "Report") -> "list[LiveWorker]":
         finally:
             await database.close()
 
-    try:
-        check(url)
-    except OldDatabase:
-        return []
     return asyncio.run(look())
+
+
+def _runs_under_way() -> "list[RunUnderWay]":
+    """Runs that are not over, with what they wait for."""
+    from cli.runs_under_way import runs_under_way
+    from workers.services.addresses import resolve
+
+    return asyncio.run(runs_under_way(resolve()))
 
 
 def _print_table(report: "Report") -> None:
@@ -126,3 +147,13 @@ def _print_workers(workers: "list[LiveWorker]") -> None:
         since = worker.registered_at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
         table.add_row(worker.kind, worker.host, str(worker.pid), worker.run or "any", worker.queue, since)
     console.print(table)
+
+
+def _print_runs(runs: "list[RunUnderWay]") -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for each in runs:
+        console.print(f"run {each.run}: {each.state}", markup=False)
+        for line in each.waits:
+            console.print(f"  {line}", markup=False, soft_wrap=True)

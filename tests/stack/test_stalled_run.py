@@ -131,8 +131,9 @@ async def test_a_run_says_which_workers_it_waits_for_and_goes_on_when_they_are_b
     crew.start("trainer")
     crew.start("engine", "--run", RUN)
     crew.start("sandbox", "--concurrency", "4")
-    looked = crew.ask("watch", RUN, "--json")
-    (silence,) = json.loads(looked.stdout)["waits"]
+    status = json.loads(crew.ask("status", "--json").stdout)
+    (silent,) = [each for each in status["runs"] if each["run"] == RUN]
+    (silence,) = silent["waits"]
     assert silence.startswith("waiting for a control worker: none is alive")
     assert silence.endswith("start one: stepwell worker control")
     crew.start("control")
@@ -153,6 +154,7 @@ async def test_a_run_says_which_workers_it_waits_for_and_goes_on_when_they_are_b
     assert progress.state == "stalled"
     assert "start one: stepwell worker trainer" in progress.waiting_for
     shown = json.loads(crew.ask("watch", RUN, "--json").stdout)
+    assert shown["progress"]["state"] == "stalled"
     assert any(line.startswith("waiting for sandbox: no sandbox worker is alive") for line in shown["waits"])
     turns = count(TurnRecorded)(await ledger.read_prefix(f"rollout/{RUN}/"))
 
