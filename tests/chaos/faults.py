@@ -140,11 +140,11 @@ def each_type_once(appends: Sequence[Append]) -> list[Fault]:
     covered: set[str] = set()
     faults: list[Fault] = []
     for append in appends:
-        types = {event.type for event in append.events}
-        if types <= covered:
+        new = {event.type for event in append.events} - covered
+        if not new:
             continue
-        covered |= types
-        after = "TurnRecorded" in types or len(faults) % 2
+        covered |= new
+        after = "TurnRecorded" in new or len(faults) % 2
         faults.append(Fault(append, "after" if after else "before"))
     return faults
 

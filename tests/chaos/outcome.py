@@ -15,7 +15,6 @@ from stepwell.events import (
     StepCompleted,
     StepTrained,
     TurnRecorded,
-    VersionCreated,
 )
 from stepwell.events.base import facts_digest
 from stepwell.events.canonical import digest_of_json
@@ -167,9 +166,8 @@ def work_lost_s(victim: str, signalled_s: float, before: Sequence[Recorded]) -> 
         admitted = {each.event.step: at_s(each) for each in before if isinstance(each.event, StepAdmitted)}
         own = [at_s(each) for each in before if each.stream.startswith("weights/")]
         trained = {each.event.step for each in before if isinstance(each.event, StepTrained)}
-        created = any(isinstance(each.event, VersionCreated) for each in before)
         waiting = [at for step, at in admitted.items() if step not in trained]
-        if waiting and created:
+        if waiting:
             lost += signalled_s - max([min(waiting), *own])
     return lost
 
