@@ -111,6 +111,16 @@ def test_rows_without_a_gradient_are_scored_only_and_counted(folder: Path) -> No
     assert scored.mismatch_mean == pytest.approx(trained.mismatch_mean, rel=1e-6)
 
 
+def test_a_batch_without_a_vote_makes_a_version_of_the_same_weights(folder: Path) -> None:
+    trainer = make_trainer(folder)
+    trainer.step(make_batch(make_samples(12), REWARDS))
+    before = trainer.digests()
+    everyone = dict.fromkeys(range(12), MaskReason.INFRA)
+    result = trainer.step(make_batch(make_samples(12), REWARDS, masks=everyone, version=1))
+    assert (result.loss_tokens, result.grad_norm, trainer.version) == (0, 0.0, 2)
+    assert trainer.digests() == before
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_same_steps_give_the_same_digests(folder: Path, dtype: ComputeDtype) -> None:
     ends: list[object] = []

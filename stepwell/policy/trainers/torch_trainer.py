@@ -218,7 +218,8 @@ class TorchTrainer:
         )
 
     def update(self, manifest: BatchManifest, loss_tokens: int, optimiser: OptimiserConfig | None) -> Update:
-        """The update itself.
+        """The update itself. Without a token to learn from, weights and optimiser stay as they are: AdamW's momentum
+        alone would move them.
 
         Raises:
             NonFinite: the gradient; call `discard`.
@@ -227,7 +228,10 @@ class TorchTrainer:
         self._pin_threads()
         norm = self._masters.norm(max(1, loss_tokens))
         rate = learning_rate(config, manifest.step)
-        self._masters.update(config, rate, norm)
+        if loss_tokens:
+            self._masters.update(config, rate, norm)
+        else:
+            self._masters.discard()
         self._version = manifest.version
         return Update(norm, rate)
 
