@@ -49,7 +49,7 @@ async def lend(register: Engines) -> AsyncIterator[Lend]:
         service = EngineService(engine)
         listening.append(await listen(make_app(service, SECRET)))
         lease = await register.register(
-            f"{run}-{name}", run, listening[-1].url, f"engine-{name}", secret=SECRET, ttl_s=600, version=told
+            f"{run}-{name}", run, listening[-1].url, f"engine-{name}", secret=SECRET, ttl_s=50, version=told
         )
         return Leased(engine, service, lease)
 

@@ -100,7 +100,7 @@ def stage(
         engine, secret = ScriptedEngine(), "s" * 32
         listening = await listen(make_app(EngineService(engine), secret))
         register = Engines(connections)
-        lease = await register.register(run, run, listening.url, "engine-s", secret=secret, ttl_s=600, version=0)
+        lease = await register.register(run, run, listening.url, "engine-s", secret=secret, ttl_s=50, version=0)
         stores = Stores(ledger, blobs, actor="sandbox:t")
         pool, sandboxes = EnginePool(register), BubblewrapFactory(tmp_path / "trees")
         try:
