@@ -31,6 +31,7 @@ from db.ledger import Ledger
 from db.objects import ObjectStore
 from db.workers import WorkerAddress
 from stepwell.sandbox.folders import make_owned_folder, remove_tree, sweep
+from workers.beating import BeatingInterceptor
 from workers.declarations import check_activities
 from workers.lifetime import on_stop_signals
 from workers.presence import present
@@ -181,6 +182,7 @@ async def serve(
         workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(max(2, pollers)),
         graceful_shutdown_timeout=GRACE,
         deployment_config=deployment,
+        interceptors=[BeatingInterceptor()],
     )
     async with worker:
         if polling is not None:

@@ -125,27 +125,33 @@ class ActivitySpec(Generic[InputT, OutputT]):
 
 LEDGER_ATTEMPT = timedelta(seconds=60)
 """Enough for any fold or append here; a hung connection is given up after it."""
+LEDGER_BEAT = timedelta(seconds=10)
+"""Detection time of a dead control worker: its activities take milliseconds, and whole steps wait for them."""
 BEAT = timedelta(seconds=20)
 """Detection time of a dead worker."""
 ENGINE_BEAT = timedelta(seconds=10)
 """The same of an engine that loads: as long as its lease."""
 
-FOLD_RUN = ActivitySpec("fold_run", CONTROL_QUEUE, RunRef, RunFold, LEDGER_ATTEMPT)
-DISPATCH_STEP = ActivitySpec("dispatch_step", CONTROL_QUEUE, DispatchRequest, Dispatch, LEDGER_ATTEMPT)
-ADMIT_STEP = ActivitySpec("admit_step", CONTROL_QUEUE, StepRef, Admission, LEDGER_ATTEMPT)
-COMPLETE_STEP = ActivitySpec("complete_step", CONTROL_QUEUE, CompleteRequest, VersionRef, LEDGER_ATTEMPT)
-OPEN_VALIDATION = ActivitySpec("open_validation", CONTROL_QUEUE, OpenValidationRequest, Dispatch, LEDGER_ATTEMPT)
-CLOSE_VALIDATION = ActivitySpec(
-    "close_validation", CONTROL_QUEUE, OpenValidationRequest, ValidationScore, LEDGER_ATTEMPT
+FOLD_RUN = ActivitySpec("fold_run", CONTROL_QUEUE, RunRef, RunFold, LEDGER_ATTEMPT, LEDGER_BEAT)
+DISPATCH_STEP = ActivitySpec("dispatch_step", CONTROL_QUEUE, DispatchRequest, Dispatch, LEDGER_ATTEMPT, LEDGER_BEAT)
+ADMIT_STEP = ActivitySpec("admit_step", CONTROL_QUEUE, StepRef, Admission, LEDGER_ATTEMPT, LEDGER_BEAT)
+COMPLETE_STEP = ActivitySpec("complete_step", CONTROL_QUEUE, CompleteRequest, VersionRef, LEDGER_ATTEMPT, LEDGER_BEAT)
+OPEN_VALIDATION = ActivitySpec(
+    "open_validation", CONTROL_QUEUE, OpenValidationRequest, Dispatch, LEDGER_ATTEMPT, LEDGER_BEAT
 )
-OPEN_GROUPS = ActivitySpec("open_groups", CONTROL_QUEUE, OpenGroupsRequest, Dispatch, LEDGER_ATTEMPT)
-CLOSE_GROUPS = ActivitySpec("close_groups", CONTROL_QUEUE, CloseGroupsRequest, GroupsClosed, LEDGER_ATTEMPT)
-LIST_ENGINES = ActivitySpec("list_engines", CONTROL_QUEUE, RunRef, EngineList, LEDGER_ATTEMPT)
-RECORD_OPERATOR = ActivitySpec("record_operator", CONTROL_QUEUE, OperatorRequest, RunRef, LEDGER_ATTEMPT)
-RAISE_HOLD = ActivitySpec("raise_hold", CONTROL_QUEUE, HoldRequest, RunRef, LEDGER_ATTEMPT)
-REPLACE_PROMPTS = ActivitySpec("replace_prompts", CONTROL_QUEUE, StepRef, Replacements, LEDGER_ATTEMPT)
+CLOSE_VALIDATION = ActivitySpec(
+    "close_validation", CONTROL_QUEUE, OpenValidationRequest, ValidationScore, LEDGER_ATTEMPT, LEDGER_BEAT
+)
+OPEN_GROUPS = ActivitySpec("open_groups", CONTROL_QUEUE, OpenGroupsRequest, Dispatch, LEDGER_ATTEMPT, LEDGER_BEAT)
+CLOSE_GROUPS = ActivitySpec(
+    "close_groups", CONTROL_QUEUE, CloseGroupsRequest, GroupsClosed, LEDGER_ATTEMPT, LEDGER_BEAT
+)
+LIST_ENGINES = ActivitySpec("list_engines", CONTROL_QUEUE, RunRef, EngineList, LEDGER_ATTEMPT, LEDGER_BEAT)
+RECORD_OPERATOR = ActivitySpec("record_operator", CONTROL_QUEUE, OperatorRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)
+RAISE_HOLD = ActivitySpec("raise_hold", CONTROL_QUEUE, HoldRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)
+REPLACE_PROMPTS = ActivitySpec("replace_prompts", CONTROL_QUEUE, StepRef, Replacements, LEDGER_ATTEMPT, LEDGER_BEAT)
 WATCH_RUN = ActivitySpec("watch_run", CONTROL_QUEUE, WatchRequest, WatchReport, timedelta(hours=2), BEAT)
-FINISH_RUN = ActivitySpec("finish_run", CONTROL_QUEUE, FinishRequest, RunRef, LEDGER_ATTEMPT)
+FINISH_RUN = ActivitySpec("finish_run", CONTROL_QUEUE, FinishRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)
 
 RUN_ROLLOUT = ActivitySpec(
     "run_rollout", SANDBOX_QUEUE, RolloutRequest, RolloutOutcome, timedelta(minutes=30), BEAT, attempts=5
@@ -154,10 +160,10 @@ GRADE_ROLLOUT = ActivitySpec(
     "grade_rollout", SANDBOX_QUEUE, GradeRequest, GradeOutcome, timedelta(minutes=10), BEAT, attempts=5
 )
 
-FAIL_ROLLOUTS = ActivitySpec("fail_rollouts", SANDBOX_QUEUE, FailRolloutsRequest, RunRef, LEDGER_ATTEMPT)
+FAIL_ROLLOUTS = ActivitySpec("fail_rollouts", SANDBOX_QUEUE, FailRolloutsRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)
 
-CREATE_POLICY = ActivitySpec("create_policy", TRAINER_QUEUE, RunRef, VersionRef, timedelta(hours=2), BEAT * 3)
-TRAIN_STEP = ActivitySpec("train_step", TRAINER_QUEUE, StepRef, VersionRef, timedelta(hours=2), BEAT * 3)
+CREATE_POLICY = ActivitySpec("create_policy", TRAINER_QUEUE, RunRef, VersionRef, timedelta(hours=2), BEAT)
+TRAIN_STEP = ActivitySpec("train_step", TRAINER_QUEUE, StepRef, VersionRef, timedelta(hours=2), BEAT)
 
 LOAD_WEIGHTS = ActivitySpec(
     "load_weights",

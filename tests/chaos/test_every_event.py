@@ -181,7 +181,8 @@ async def play_all(arenas: list[Arena], plans: Sequence[Plan], undisturbed: Undi
     async with asyncio.TaskGroup() as tasks:
         for arena in arenas:
             tasks.create_task(play_on(arena))
-    return sorted(rows, key=lambda row: row.fault)
+    in_order = {str(fault): place for place, fault in enumerate(every_fault(undisturbed.appends))}
+    return sorted(rows, key=lambda row: in_order[row.fault])
 
 
 def rows_of(plan: Plan, played: Played, undisturbed: Undisturbed, chapter: str) -> list[Row]:
