@@ -99,6 +99,17 @@ async def test_a_changed_byte_is_named_with_its_event(
     assert f"says that {stream} ends at #3, it ends at #0" in found["commitments"]
 
 
+@pytest.mark.parametrize("kind", ["operator", "health", "engine", "weights"])
+async def test_a_changed_byte_in_a_stream_that_no_parent_commits_to_is_named_too(
+    kind: str, book: LedgerBook, database: DatabaseUrls, auditor: Callable
+) -> None:
+    stream = next(name for name in book.events if name.startswith(f"{kind}/{book.run}"))
+    at = len(book.events[stream]) - 1
+    change = "UPDATE events SET exact = set_byte(exact, 30, get_byte(exact, 30) # 1) WHERE stream = %s AND seq = %s"
+    tamper(database, (change, [stream, at]))
+    assert failing(await auditor(book.run))["chains"].startswith(f"{stream} #{at}: ")
+
+
 async def test_a_stream_cut_short_at_its_end_breaks_its_parents_commitment(
     book: LedgerBook, database: DatabaseUrls, auditor: Callable
 ) -> None:
