@@ -9,6 +9,7 @@ from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError
 
 from activities.pending import describe, of_children, task_failure
+from db.engines import Engines
 from db.ledger import Ledger
 from db.workers import WorkerLeases
 from stepwell.contracts.run import Progress
@@ -27,6 +28,7 @@ from stepwell.health.stalls import (
     idleness,
     trouble_of_groups,
     troubles_of,
+    unready_engines,
     works,
 )
 from stepwell.operators.fold import fold_operators
@@ -57,6 +59,7 @@ class RunTroubles:
 
     Args:
         leases: of all workers.
+        engines: those that take traffic.
         ledger: of the run.
         client: asks Temporal.
         run: its name.
@@ -66,6 +69,7 @@ class RunTroubles:
     """
 
     leases: WorkerLeases
+    engines: Engines
     ledger: Ledger
     client: Client
     run: str
@@ -126,6 +130,8 @@ class RunTroubles:
         is_idle = all(kind in alive for kind in KINDS) and quiet_s >= IDLE_S
         if not is_idle or works(pending, self.memory.failed) or await self._is_held():
             return []
+        if not await self.engines.live(self.run):
+            return [unready_engines(alive["engine"], quiet_s)]
         failures = {name: failure for name, (_, failure) in self.memory.failed.items()}
         return [idleness(quiet_s, failures, await self._waiting_for())]
 

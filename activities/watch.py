@@ -13,6 +13,7 @@ from activities.heartbeat import beating
 from activities.run_troubles import WATCHER, Memory, RunTroubles
 from activities.stores import Stores
 from activities.usage_feed import UsageFeed
+from db.engines import Engines
 from db.errors import Fenced
 from db.recorded import START, Position
 from db.workers import LiveWorker, WorkerLeases
@@ -46,13 +47,17 @@ class WatchActivities:
     Args:
         stores: of the control worker.
         leases: of all workers.
+        engines: those that take traffic.
         client: asks Temporal what a run waits for.
         lease_s: a worker's lease ends so long after its last sign of life.
     """
 
-    def __init__(self, stores: Stores, leases: WorkerLeases, client: Client, *, lease_s: float) -> None:
+    def __init__(
+        self, stores: Stores, leases: WorkerLeases, engines: Engines, client: Client, *, lease_s: float
+    ) -> None:
         self._stores = stores
         self._leases = leases
+        self._engines = engines
         self._client = client
         self._lease_s = lease_s
         self._memories: dict[str, Memory] = {}
@@ -64,7 +69,14 @@ class WatchActivities:
         assert workflow is not None
         memory = self._memory(request.run)
         troubles = RunTroubles(
-            self._leases, self._stores.ledger, self._client, request.run, workflow, self._lease_s, memory
+            self._leases,
+            self._engines,
+            self._stores.ledger,
+            self._client,
+            request.run,
+            workflow,
+            self._lease_s,
+            memory,
         )
         watch = _Watch(self._stores, self._leases, troubles, memory, request)
         async with beating():

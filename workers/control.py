@@ -40,11 +40,12 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
     """
     build = build_id()
     async with runtime("control", addresses, connections=8, queue=CONTROL_QUEUE) as opened:
-        runs = RunActivities(opened.stores, Engines(opened.database))
+        engines, leases = Engines(opened.database), WorkerLeases(opened.database)
+        runs = RunActivities(opened.stores, engines)
         groups = GroupActivities(opened.stores)
         operators = OperatorActivities(opened.stores, opened.client)
         validations = ValidationActivities(opened.stores)
-        watcher = WatchActivities(opened.stores, WorkerLeases(opened.database), opened.client, lease_s=LEASE_S)
+        watcher = WatchActivities(opened.stores, leases, engines, opened.client, lease_s=LEASE_S)
         readers = Database(addresses.projector, pool_size=1)
         projecting = asyncio.create_task(_project(readers))
         try:

@@ -100,9 +100,10 @@ def _facts(picture: RunPicture, progress: Progress | None, ui_url: str, now_s: f
         facts.append(("overhead", Text(f"{split.overhead:.1%} of {duration(split.wall_s)}")))
     if picture.recoveries or rollouts.failed:
         facts.append(("recoveries", Text(f"{len(picture.recoveries)}, {rollouts.failed} rollouts failed")))
-    usage = progress.usage if progress and progress.usage else picture.standing.usage
-    if usage is not None:
-        facts.append(("used", Text(usage_words(usage, picture.limits))))
+    used = [usage for usage in (picture.standing.usage, progress.usage if progress else None) if usage is not None]
+    if used:
+        newest = max(used, key=lambda usage: usage.hours)
+        facts.append(("used", Text(usage_words(newest, picture.limits))))
     if ui_url:
         facts.append(("Temporal UI", Text(ui_url, style="blue underline")))
     return facts

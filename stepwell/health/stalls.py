@@ -171,6 +171,15 @@ def idleness(idle_s: float, failures: Mapping[str, str], waiting_for: str) -> Tr
     return Trouble("workflow", cause[:CAUSE_CHARACTERS], idle_s)
 
 
+def unready_engines(alive: Present, idle_s: float) -> Trouble:
+    """Engine workers are there, and none of them takes traffic."""
+    cause = (
+        f"{alive.count} engine worker{'s are' if alive.count > 1 else ' is'} alive, none has proven a version for "
+        f"{idle_s:.0f} s: a large model takes minutes to load; if it takes longer, the worker's log says why"
+    )
+    return Trouble("engine", cause, idle_s)
+
+
 def broken_workflow(attempt: int, failure: str) -> Trouble | None:
     """The workflow's own task fails again and again: a defect, or a build that does not fit its history."""
     if attempt < ATTEMPTS:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +20,7 @@ from activities.stores import Stores
 from activities.watch import WatchActivities
 from db.blobs import BlobStore
 from db.database import Database
+from db.engines import Engines
 from db.ledger import Ledger
 from db.workers import WorkerAddress, WorkerLeases
 from stepwell.contracts.run import Progress, WatchReport, WatchRequest
@@ -103,7 +104,7 @@ def watching(
     """A control worker's watcher, which looks more often."""
     monkeypatch.setattr("activities.watch.LOOK_S", 0.5)
     stores = Stores(ledger, blobs, actor="control:test/1")
-    return WatchActivities(stores, WorkerLeases(connections), client, lease_s=10.0)
+    return WatchActivities(stores, WorkerLeases(connections), Engines(connections), client, lease_s=10.0)
 
 
 def call(
@@ -207,7 +208,7 @@ async def test_a_watcher_that_was_replaced_records_nothing_more(
 
 
 @asynccontextmanager
-async def under_way(client: Client, run: str, name: str) -> AsyncIterator[Flaky]:
+async def under_way(client: Client, run: str, name: str) -> AsyncGenerator[Flaky]:
     """A workflow under the id of the run's."""
     flaky = Flaky()
     async with Worker(
@@ -261,11 +262,17 @@ async def test_a_run_that_nothing_works_on_is_told_unless_an_operator_holds_it(
 ) -> None:
     now = time.monotonic()
     memory = Memory(looked_at=now, heard_at=now - 50.0)
-    troubles = RunTroubles(WorkerLeases(connections), ledger, client, attended, f"stepwell/{attended}", 10.0, memory)
+    leases, engines = WorkerLeases(connections), Engines(connections)
+    troubles = RunTroubles(leases, engines, ledger, client, attended, f"stepwell/{attended}", 10.0, memory)
     alive = {kind: Present(1, 900.0) for kind in ("trainer", "engine", "sandbox")}
     async with under_way(client, attended, "Stubborn") as flaky:
         flaky.mended = True
         await asyncio.sleep(0.5)
+        (idle,) = await troubles.of_work(alive) or []
+        assert (idle.what, "none has proven a version" in idle.cause) == ("engine", True)
+
+        url, secret = "http://127.0.0.1:1", "s"
+        await engines.register(f"e-{attended}", attended, url, "engine-e", secret=secret, ttl_s=ALIVE_S)
         (idle,) = await troubles.of_work(alive) or []
         assert (idle.what, "it waits for engines to load version 3" in idle.cause) == ("workflow", True)
 

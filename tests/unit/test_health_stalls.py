@@ -21,6 +21,7 @@ from stepwell.health.stalls import (
     idleness,
     trouble_of_groups,
     troubles_of,
+    unready_engines,
     works,
 )
 
@@ -116,6 +117,11 @@ def test_an_idle_run_is_told_by_what_failed_last_or_by_its_own_word() -> None:
     assert (told.what, "out of memory" in told.cause) == ("load_weights", True)
     told = idleness(50.0, {}, "engines to load version 3")
     assert (told.what, "it waits for engines to load version 3" in told.cause) == ("workflow", True)
+
+
+def test_engines_that_are_there_and_prove_nothing_are_told() -> None:
+    assert unready_engines(Present(1, 60.0), 47.2).cause.startswith("1 engine worker is alive, none has proven a")
+    assert unready_engines(Present(2, 60.0), 47.2).cause.startswith("2 engine workers are alive, none has proven a")
 
 
 def test_a_workflow_task_that_keeps_failing_is_told() -> None:
