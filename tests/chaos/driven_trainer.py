@@ -183,6 +183,12 @@ class DrivenTrainer:
         await self._points.roll_back(held)
         return await self.ended(handle)
 
+    async def last_failure(self, run: str, step: int) -> str:
+        """What the attempt before the last one at a step failed of; empty if the first one did it."""
+        history = await self._client.get_workflow_handle(f"drive/{run}/{step}").fetch_history()
+        started = [each for each in history.events if each.HasField("activity_task_started_event_attributes")]
+        return started[-1].activity_task_started_event_attributes.last_failure.message
+
     async def until_idle(self, process: psutil.Process) -> None:
         """Until a process has computed nothing for a second."""
         before = -1.0

@@ -39,7 +39,7 @@ async def checkpoints(ledger: Ledger, run: str) -> list[int]:
     return [event.version for event in events if isinstance(event, CheckpointSaved)]
 
 
-# Version s + 1 is due for a checkpoint at odd steps. A step between two kills lets the worker hold its version in memory.
+# Version s + 1 is due for a checkpoint at odd steps. A step between two kills lets a worker hold its version in memory.
 EVERY_MOMENT: dict[int, Moment] = {0: "started", 1: "saving", 3: "computing", 4: "trained", 5: "uploading", 7: "saved"}
 SOME: dict[int, Moment] = {1: "saving", 3: "computing", 5: "uploading"}
 
@@ -108,6 +108,8 @@ async def test_rank_lost_in_the_middle_of_a_step_costs_the_attempt_and_no_bit(
     await trainer.train(run, 0)
     (rank,) = trainer.ranks()
     await trainer.struck(run, 1, "computing", rank.kill if strike == "SIGKILL" else rank.suspend)
+    lost = await trainer.last_failure(run, 1)
+    assert "rank 1 of the trainer" in lost or "a rank was lost" in lost
     await trainer.train(run, 2)
     (other,) = trainer.ranks()
     assert other.pid != rank.pid

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from stepwell.policy.trainers.protocol import NonFinite, RankLost, TrainBatch, TrainerClosed, WrongParent
 from stepwell.policy.trainers.rank_exchange import RankExchange, open_meeting
 from stepwell.policy.trainers.rank_messages import Join, RankSpec, Ready
-from stepwell.policy.trainers.rank_peers import RankPeers
+from stepwell.policy.trainers.rank_peers import START_S, RankPeers
 from stepwell.policy.trainers.ranked_trainer import RankedTrainer
 from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.recipe import TrainerSection
@@ -179,7 +179,7 @@ def test_lost_rank_is_noticed(moment: str, signal: str, start: Start) -> None:
 def test_rank_that_came_to_other_weights_is_named(folder: Path, tmp_path: Path) -> None:
     peers = RankPeers(RankSpec(0, 2, TIMEOUT_S, folder, OPTIMISER, RAW, 1, "float32", 0))
     try:
-        peers.gather(Ready, 120.0)
+        peers.gather(Ready, START_S)
         meeting = open_meeting(2, 30.0)
         peers.tell(Join(meeting.port))
         other = make_trainer(make_folder(tmp_path / "other", seed=1), RAW)
@@ -206,7 +206,7 @@ def test_close_ends_a_step_in_another_thread(start: Start) -> None:
     thread.start()
     time.sleep(1.0)
     trainer.close()
-    thread.join(timeout=30)
+    thread.join(timeout=60)
     assert not thread.is_alive()
     assert len(caught) == 1
 
