@@ -26,6 +26,9 @@ FULL_S = 20.0
 @asynccontextmanager
 async def s3_on(folder: Path) -> AsyncIterator[tuple[OwnServices, SmallDisk]]:
     """Servers whose object store has a small disk."""
+    home = Home(folder)
+    home.create()
+    save_settings(home, Settings.generate())
     with small_disk(folder / "seaweedfs" / "data", 128) as disk:
         async with own_services(folder) as servers:
             yield servers, disk
