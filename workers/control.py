@@ -12,7 +12,7 @@ from activities.validation import ValidationActivities
 from activities.watch import WatchActivities
 from db.database import Database
 from db.engines import Engines
-from db.errors import BrokenStream, DatabaseUnavailable
+from db.errors import BrokenStream, DatabaseUnavailable, DiskFull
 from db.projections.projector import Projector
 from db.workers import WorkerLeases
 from stepwell.events import UnknownEvent
@@ -84,7 +84,7 @@ async def _project(readers: Database) -> None:
     while True:
         try:
             await Projector(readers).follow(interval_s=PROJECT_EVERY_S)
-        except DatabaseUnavailable as error:
+        except (DatabaseUnavailable, DiskFull) as error:
             logging.warning("the tables for reading fall behind: %s", error)
             await asyncio.sleep(PROJECT_EVERY_S)
         except (BrokenLink, BrokenStream, UnknownEvent):
