@@ -32,7 +32,7 @@ from workers.services.home import Home
 from workers.services.postgres import DATABASE, SUPERUSER
 from workers.services.settings import load_settings
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.timeout(900), pytest.mark.long]  # tests/stack/test_engine_pool.py has the short form
 
 OUT_WITHIN_S = 2 * LEASE_S
 """The lease, and as much again for a machine that others use too."""
@@ -61,9 +61,7 @@ async def ends_well(run: TinyRun, undisturbed: dict[str, object]) -> None:
     assert run.leftovers() == []
 
 
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGKILL, marks=pytest.mark.long), signal.SIGSTOP], ids=["SIGKILL", "SIGSTOP"]
-)
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["SIGKILL", "SIGSTOP"])
 async def test_rollouts_of_an_engine_that_is_gone_go_on_with_another(
     number: signal.Signals,
     undisturbed: dict[str, object],
@@ -95,7 +93,6 @@ async def held(points: KillPoints) -> Held:
     return waiting
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["SIGKILL", "SIGSTOP"])
 async def test_engine_struck_in_a_weight_update_is_replaced_and_attests_before_it_gets_traffic(
     number: signal.Signals,
@@ -122,7 +119,6 @@ async def test_engine_struck_in_a_weight_update_is_replaced_and_attests_before_i
         await ends_well(run, undisturbed)
 
 
-@pytest.mark.long
 async def test_engine_that_comes_back_attests_what_is_served_by_then_before_it_takes_traffic(
     start_run: Start, services_home: Path, register: Engines, tmp_path: Path
 ) -> None:
