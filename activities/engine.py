@@ -100,6 +100,7 @@ class EngineActivities:
         folder = await get_folder(self.stores.blobs, made.export, self.cache)
         digest = await asyncio.to_thread(lambda: weights_digest(load_folder(folder)))
         if digest != made.digests.exported:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)  # to be fetched anew
             raise DigestMismatch(
                 f"version {version} arrived with the digest {digest}, recorded is {made.digests.exported}"
             )
