@@ -120,7 +120,8 @@ def _state(picture: RunPicture, held: list[Wait]) -> str:
     """By the ledger alone."""
     if picture.finished is not None:
         return "finished"
-    return held[0].what.partition(" ")[0] if held else "running"
+    states = {"silence": "silent", "stall": "stalled", "hold": "waiting", "pause": "paused"}
+    return states[held[0].what.partition(" ")[0]] if held else "running"
 
 
 def _version(version: int) -> str:
