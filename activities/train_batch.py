@@ -1,5 +1,8 @@
 """From a recorded manifest to the rows that it names."""
 
+import asyncio
+from collections.abc import Mapping, Sequence
+
 from activities.rollout_row import train_sample
 from activities.stores import Stores
 from stepwell.agent.turn import TurnPayload
@@ -20,6 +23,11 @@ async def read_batch(stores: Stores, manifest: str) -> TrainBatch:
         epoch = None if ended is None else ended.epoch
         turns.append([event for event in events if isinstance(event, TurnRecorded) and event.epoch == epoch])
     blobs = await stores.blobs.get_many({turn.payload for of_rollout in turns for turn in of_rollout})
+    # A batch of a thousand long rollouts is half a gigabyte of JSON: beside the event loop, which has beats to send.
+    return await asyncio.to_thread(_read_rows, batch, turns, blobs)
+
+
+def _read_rows(batch: BatchManifest, turns: Sequence[Sequence[TurnRecorded]], blobs: Mapping[str, bytes]) -> TrainBatch:
     rows: list[TrainSample | None] = []
     for sample, of_rollout in zip(batch.samples, turns, strict=True):
         payloads = [TurnPayload.model_validate_json(blobs[turn.payload]) for turn in of_rollout]
