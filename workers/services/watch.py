@@ -1,6 +1,7 @@
 """Says in a line when a service goes away, and in another when it is back; nothing is decided by it."""
 
 import asyncio
+import contextlib
 import logging
 import math
 import shutil
@@ -118,20 +119,18 @@ class ServicesWatch:
 
     def _look_at_disks(self) -> None:
         for service in self._embedded:
-            folder = self._home.data(service)
-            if not folder.exists():
-                continue
-            # Its parts may lie on other disks, as PostgreSQL's log does for speed.
-            free = {part: shutil.disk_usage(part).free for part in (folder, *folder.iterdir()) if part.is_dir()}
-            least = min(free, key=lambda part: free[part])
-            self._note(
-                f"disk of {service}",
-                f"the disk of {service} is full: {free[least] >> 20} MiB are left at {least}; free some space, the run "
-                "waits"
-                if free[least] < FULL_BYTES
-                else "",
-                f"the disk of {service} has space again",
-            )
+            with contextlib.suppress(FileNotFoundError):  # a server may remove a folder while we look
+                self._look_at_disk(service, self._home.data(service))
+
+    def _look_at_disk(self, service: ServiceName, folder: Path) -> None:
+        """Its parts may lie on other disks, as PostgreSQL's log does for speed."""
+        free = {part: shutil.disk_usage(part).free for part in (folder, *folder.iterdir()) if part.is_dir()}
+        least = min(free, key=lambda part: free[part])
+        problem = ""
+        if free[least] < FULL_BYTES:
+            problem = f"the disk of {service} is full: {free[least] >> 20} MiB are left at {least}; free some space, "
+            problem += "the run waits"
+        self._note(f"disk of {service}", problem, f"the disk of {service} has space again")
 
 
 async def _look_at_temporal(client: Client) -> str:
