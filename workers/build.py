@@ -25,7 +25,13 @@ from temporalio.worker import WorkerDeploymentConfig
 DEPLOYMENT = "stepwell"
 BUILD_VARIABLE = "STEPWELL_BUILD_ID"
 """Names the build, where images carry a version of their own."""
-SOURCES = ("workflows", "stepwell/contracts", "stepwell/operators", "stepwell/rl/schedule.py")
+SOURCES = (
+    "workflows",
+    "stepwell/contracts",
+    "stepwell/operators",
+    "stepwell/recipe/live.py",
+    "stepwell/rl/schedule.py",
+)
 """What workflow code is made of."""
 SUPERSEDED = (
     Status.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINING,

@@ -75,6 +75,7 @@ class Generation:
                 return
             await activity.ADMIT_STEP(StepRef(run=self._run, step=step))
             state.admitted = step + 1
+            state.last_event = f"step {step} was admitted"
         if await self._bring_to(plan.max_steps):
             state.finish(RunEnd.MAX_STEPS, "")
 

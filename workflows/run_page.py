@@ -1,6 +1,6 @@
 """A run's page in the Temporal UI, in Markdown: lists, since the UI shows no tables."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from stepwell.contracts.operators import OperatorFold
 from stepwell.contracts.run import Progress, RunPlan, Usage, ValidationScore
@@ -13,6 +13,7 @@ def run_page(
     scores: Sequence[ValidationScore],
     engines: Sequence[str],
     operators: OperatorFold,
+    last_event: str,
 ) -> str:
     """The page of a run as it stands."""
     rows = [
@@ -29,7 +30,8 @@ def run_page(
         rows.append(("Pause", f"{operators.depth}; the Update `resume` ends it"))
     if operators.settings:
         rows.append(("Set", ", ".join(f"`{key}` = {value:g}" for key, value in operators.settings.items())))
-    rows += [("Used", usage) for usage in _used(progress.usage, {**plan.limits, **operators.limits})]
+    rows += _budgets(progress.usage, {**plan.limits, **operators.limits})
+    rows.append(("Last event", last_event or "none since this history began"))
     lines = [f"## {run}", "", *(f"- **{name}**: {value}" for name, value in rows)]
     if operators.holds:
         lines += ["", "### An operator is asked", ""]
@@ -53,16 +55,12 @@ def _answer(hold: str) -> str:
     return f'Send the Update `approve` or `reject` with `{{"gate": "{hold}", "reason": …}}`'
 
 
-def _used(usage: Usage | None, limits: dict[str, float | None]) -> list[str]:
-    if usage is None:
-        return []
-    told: list[str] = []
-    for name, value in usage.model_dump().items():
-        limit = limits.get(name)
-        bound = "" if limit is None else f" of {limit:,g}"
-        told.append(
-            f"{value:,.2f}{bound} {name.replace('_', ' ')}"
-            if isinstance(value, float)
-            else f"{value:,}{bound} {name.replace('_', ' ')}"
-        )
-    return [", ".join(told)]
+def _budgets(usage: Usage | None, limits: Mapping[str, float | None]) -> list[tuple[str, str]]:
+    """What was used, and what may be."""
+    rows: list[tuple[str, str]] = []
+    if usage is not None:
+        told = [f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" for value in usage.model_dump().values()]
+        names = [name.replace("_", " ") for name in usage.model_dump()]
+        rows.append(("Used", ", ".join(f"{value} {name}" for value, name in zip(told, names, strict=True))))
+    bounds = [f"{value:,g} {name.replace('_', ' ')}" for name, value in limits.items() if value is not None]
+    return [*rows, ("Limits", ", ".join(bounds) or "none")]

@@ -50,6 +50,8 @@ class RunState:
         self.usage: Usage | None = None
         self.end: RunEnd | None = None
         self.end_cause = ""
+        self.last_event = ""
+        """The newest of the run's own events, in words."""
         self.training_over = False
         self.over = False
 
@@ -80,6 +82,8 @@ class RunState:
     def open(self, step: int, dispatch: Dispatch) -> None:
         """A step's groups are open."""
         self.generating = step
+        if self._scope != dispatch.scope:
+            self.last_event = f"step {step} was dispatched"
         self._scope = dispatch.scope
         self._prompts[step] = len(dispatch.open) + dispatch.closed
         self.open_prompts = {prompt.prompt for prompt in dispatch.open}
@@ -111,6 +115,7 @@ class RunState:
     def scored(self, score: ValidationScore) -> None:
         """A validation ended."""
         self._scores.append(score)
+        self.last_event = f"version {score.version} was validated on {score.dataset}"
 
     def finish(self, end: RunEnd, cause: str) -> None:
         """The run ends at the next boundary; the first reason stands."""
@@ -151,7 +156,7 @@ class RunState:
         """Writes the details page; search attributes only when they change, since each change is a history event."""
         progress = self.progress(operators)
         workflow.set_current_details(
-            run_page(self._run, self._plan, progress, self._scores[-8:], self.engines, operators)
+            run_page(self._run, self._plan, progress, self._scores[-8:], self.engines, operators, self.last_event)
         )
         shown = (progress.state, self.generating, self.newest)
         if shown != self._shown:

@@ -56,6 +56,7 @@ class Training:
             )
             await activity.COMPLETE_STEP(CompleteRequest(run=self._run, step=step, made=made))
             state.version = made
+            state.last_event = f"step {step} was trained: version {made.version}"
             step += 1
             state.training = step
             self._steering.show()

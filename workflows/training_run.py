@@ -90,6 +90,7 @@ class TrainingRun(Operated):
         if all(hold.hold != name for hold in self._desk.fold.holds):
             await activity.RAISE_HOLD(HoldRequest(run=self._run, hold=name, cause=cause))
             self._desk.hold(name, cause)
+            self._state.last_event = f"{name} asks for an operator"
             self.show()
 
     def show(self) -> None:
@@ -146,6 +147,7 @@ class TrainingRun(Operated):
     async def _acted(self, action: Action, note: OperatorNote) -> None:
         """Tells open groups what concerns them, and the watcher."""
         state = self._state
+        state.last_event = f"an operator asked for {action}: {note.reason or 'no reason given'}"
         if isinstance(note, StopNote):
             state.finish(RunEnd.STOPPED, note.reason)
         if isinstance(note, StopNote) and note.at == "now":

@@ -19,7 +19,13 @@ ALLOWED = {
 }
 """For each of our packages, those of ours that it may import."""
 
-PURE = ("stepwell.contracts", "stepwell.events")
+PURE = (
+    "stepwell.contracts",
+    "stepwell.events",
+    "stepwell.operators",
+    "stepwell.recipe.live",
+    "stepwell.rl.schedule",
+)
 """What workflows may import of `stepwell`: data, and functions of data."""
 
 HEAVY = ("torch", "transformers", "sqlalchemy", "boto3", "vllm", "numpy", "aiohttp", "psycopg")
