@@ -81,7 +81,10 @@ def _answers(record: RunRecord, tally: Tally) -> dict[str, bool]:
 def _guarded(record: RunRecord) -> Iterator[Guarded]:
     """All that a gate of the recipe guards, in the run's order."""
     gates = record.recipe.gates if record.recipe else _SECTION
-    out_of_band = {made.version: list(_steps_metrics(record, gates, made)) for made in _trained(record)}
+    admitted = {event.step: event for _, event in record.run_events.every(StepAdmitted)}
+    out_of_band = {
+        made.version: list(_steps_metrics(gates, admitted.get(made.step), made)) for made in _trained(record)
+    }
     for engine in record.of_kind("engine"):
         for seq, attested in engine.every(VersionAttested):
             version = attested.version
@@ -103,9 +106,8 @@ def _trained(record: RunRecord) -> list[StepTrained]:
     return [event for _, event in record.weights.every(StepTrained)] if record.weights else []
 
 
-def _steps_metrics(record: RunRecord, gates: GateSection, made: StepTrained) -> Iterator[tuple[str, str]]:
+def _steps_metrics(gates: GateSection, admitted: StepAdmitted | None, made: StepTrained) -> Iterator[tuple[str, str]]:
     """Metrics of the step that made a version which are out of their bands, with their figures in words."""
-    admitted = next((event for _, event in record.run_events.every(StepAdmitted) if event.step == made.step), None)
     measured: dict[str, float | None] = {
         "reward": admitted.reward_mean if admitted else None,
         "mask_rate": admitted.masked / admitted.rollouts if admitted and admitted.rollouts else 0.0,
