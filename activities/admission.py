@@ -12,10 +12,10 @@ from stepwell.contracts.run import Admission, StepRef
 from stepwell.events import GroupClosed, GroupOpened, PromptReplaced, StepAdmitted
 from stepwell.events.base import facts_digest
 from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
-from stepwell.events.streams import parse_rollout_stream, prompt_stream, rollout_stream, run_stream
+from stepwell.events.streams import prompt_stream, rollout_stream, run_stream
 from stepwell.rl.admission import ClosedGroup, NotReady, admit
-from stepwell.rl.batching import BatchManifest, RolloutFacts, build_manifest
-from stepwell.rl.masks import MaskReason, mask_scored
+from stepwell.rl.batching import BatchManifest, build_manifest
+from stepwell.rl.outcomes import rollout_facts
 
 
 class AdmissionActivities:
@@ -77,47 +77,12 @@ def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts)
         parent_version=step,
         temperature=recipe.sampling.temperature,
         rollouts=[
-            _rollout_facts(name, fold, overlong_filtering=recipe.rl.overlong_filtering)
+            rollout_facts(name, fold.ended, fold.graded, fold.failed, overlong_filtering=recipe.rl.overlong_filtering)
             for name, fold in rollouts.items()
         ],
         grpo=recipe.rl,
         packing=recipe.trainer.packing,
         run_seed=recipe.run.seed,
-    )
-
-
-def _rollout_facts(stream: str, fold: RolloutFold, *, overlong_filtering: bool) -> RolloutFacts:
-    name = parse_rollout_stream(stream)
-    ended, graded = fold.ended, fold.graded
-    mask = MaskReason.DATA if fold.failed is not None and fold.failed.failure == "data" else MaskReason.INFRA
-    if ended is None or graded is None:
-        return RolloutFacts(
-            stream=stream,
-            prompt=name.prompt,
-            sample=name.sample,
-            turns=0,
-            tokens=0,
-            generated_tokens=0,
-            content="",
-            reward=None,
-            mask=mask,
-        )
-    return RolloutFacts(
-        stream=stream,
-        prompt=name.prompt,
-        sample=name.sample,
-        turns=ended.turns,
-        tokens=ended.total_tokens,
-        generated_tokens=ended.generated_tokens,
-        content=ended.content,
-        reward=graded.score,
-        mask=mask_scored(
-            ended.reason,
-            graded.score,
-            generated_tokens=ended.generated_tokens,
-            grading_timed_out=graded.timed_out,
-            overlong_filtering=overlong_filtering,
-        ),
     )
 
 

@@ -45,7 +45,7 @@ class RunActivities:
 
     @activity.defn(name="dispatch_step")
     async def dispatch_step(self, request: DispatchRequest) -> Dispatch:
-        """Records the prompts of a step, once; returns those, and those that replace them, whose group is not closed."""
+        """Records the prompts of a step, once; returns those, and their replacements, whose group is not closed."""
         facts = await self._stores.run_facts(request.run)
         entries = facts.manifest.step(request.step, facts.recipe.run.prompts_per_step)
         await self._stores.append_next(
@@ -70,7 +70,7 @@ class RunActivities:
         """Puts a prompt of the reserve in the place of each that failed, while there is one; tells what can be trained.
 
         Raises:
-            RuntimeError: a prompt has no fate yet.
+            RuntimeError: a prompt that was dispatched has no fate yet.
         """
         stores, run, step = self._stores, request.run, request.step
         facts = await stores.run_facts(run)
@@ -79,6 +79,10 @@ class RunActivities:
         prompts = facts.recipe.run.prompts_per_step + len(of_step)
         names = [prompt_stream(run, str(step), prompt) for prompt in range(prompts)]
         streams = await stores.ledger.read_many(names)
+        replacing = [prompt_stream(run, str(step), each.prompt) for each in of_step]
+        if under_way := [name for name in replacing if not _is_closed(streams[name])]:
+            # Asked again after a crash: they were added, and the workflow was not told.
+            return Replacements(added=len(under_way), trained=0, failed=())
         closed = [_closing(name, streams[name]) for name in names]
         failed = [prompt for prompt, closing in enumerate(closed) if closing.fate in REPLACEABLE]
         unreplaced = [prompt for prompt in failed if all(each.replaces != prompt for each in of_step)]
@@ -133,7 +137,7 @@ async def open_prompts(stores: Stores, run: str, scope: str, prompts: list[Promp
     """Of some prompts, those whose group is not closed."""
     names = {prompt_stream(run, scope, prompt.prompt): prompt for prompt in prompts}
     streams = await stores.ledger.read_many(list(names))
-    closed = {name for name, stream in streams.items() if stream and isinstance(stream[-1].event, GroupClosed)}
+    closed = {name for name, stream in streams.items() if _is_closed(stream)}
     return Dispatch(
         scope=scope,
         open=tuple(prompt for name, prompt in names.items() if name not in closed),
@@ -146,3 +150,7 @@ def _closing(name: str, stream: Sequence[Recorded]) -> GroupClosed:
     if closing is None:
         raise RuntimeError(f"{name} has no fate yet: nothing is replaced before the whole step is closed")
     return closing
+
+
+def _is_closed(stream: Sequence[Recorded]) -> bool:
+    return bool(stream) and isinstance(stream[-1].event, GroupClosed)

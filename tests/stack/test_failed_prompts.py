@@ -1,14 +1,25 @@
 """Prompts that fail: replaced from the reserve, or left out of a step that is smaller, never scored."""
 
+import uuid
+from pathlib import Path
+
 import pytest
 
+from activities.run import RunActivities
+from activities.stores import Stores
+from db.blobs import BlobStore
+from db.database import Database
+from db.engines import Engines
 from db.ledger import Ledger
 from stepwell.contracts.operators import GateNote, StopNote
+from stepwell.contracts.run import DispatchRequest, StepRef
 from stepwell.events import GroupClosed, PromptReplaced, RolloutFailed, StepAdmitted, StepTrained
 from stepwell.events.group_closed import Fate
 from stepwell.events.streams import prompt_stream, run_stream, weights_stream
+from stepwell.recipe.loading import load_recipe
 from tests.stack.steering import Helm
-from tests.stack.tiny_run import Start
+from tests.stack.tiny_run import RECIPE, Start
+from workers.runs import find_or_create
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -51,6 +62,35 @@ async def test_a_group_that_does_not_end_is_closed_by_its_deadline_and_an_operat
     assert isinstance(failed[-1].event, RolloutFailed)
     assert failed[-1].event.failure == "infra"
     assert run.verify().returncode == 0, run.verify().stdout
+
+
+async def test_a_replacement_that_nobody_heard_of_is_told_again_and_not_made_twice(
+    connections: Database, blobs: BlobStore, ledger: Ledger, tmp_path: Path
+) -> None:
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    recipe = load_recipe(tmp_path / "tiny.toml", ["failures.reserve=2"])
+    stores = Stores(ledger, blobs, actor="control:test")
+    run = (await find_or_create(stores, recipe, f"replaced-{uuid.uuid4().hex[:8]}")).name
+    activities, step = RunActivities(stores, Engines(connections)), StepRef(run=run, step=0)
+
+    async def close(prompt: int, fate: Fate) -> None:
+        closing = GroupClosed(fate=fate, scores=[], children=[], rollout_facts="f" * 64, cause="as the test says")
+        await stores.append_next(prompt_stream(run, "0", prompt), closing)
+
+    await activities.dispatch_step(DispatchRequest(run=run, step=0, version=0, settings={}))
+    await close(0, Fate.QUARANTINED)
+    await close(1, Fate.TRAINED)
+    assert (await activities.replace_prompts(step)).added == 1
+    assert (await activities.replace_prompts(step)).added == 1, "the answer was lost, and is asked for again"
+    again = await activities.dispatch_step(DispatchRequest(run=run, step=0, version=0, settings={}))
+    assert [prompt.prompt for prompt in again.open] == [2]
+    await close(2, Fate.ABANDONED)
+    assert (await activities.replace_prompts(step)).added == 1
+    await close(3, Fate.TRAINED)
+    told = await activities.replace_prompts(step)
+    assert (told.added, told.trained) == (0, 2)
+    replaced = [each.event for each in await ledger.read(run_stream(run)) if isinstance(each.event, PromptReplaced)]
+    assert [(event.replaces, event.prompt) for event in replaced] == [(0, 2), (2, 3)]
 
 
 UNVALIDATED = ("validation.every=50",)

@@ -16,7 +16,16 @@ from stepwell.contracts.operators import (
     SkipNote,
     StopNote,
 )
-from stepwell.events import GroupClosed, OperatorActed, RunFinished, StepDispatched, StepTrained, TurnRecorded
+from stepwell.events import (
+    GroupClosed,
+    OperatorActed,
+    RolloutFailed,
+    RunFinished,
+    StepDispatched,
+    StepTrained,
+    TurnRecorded,
+    ValidationRecorded,
+)
 from stepwell.events.base import Event
 from stepwell.events.group_closed import Fate
 from stepwell.events.streams import operator_stream, prompt_stream, run_stream, weights_stream
@@ -207,3 +216,30 @@ def in_step(step: int) -> Callable[[list[Recorded]], bool]:
         return any(isinstance(each.event, TurnRecorded) and f"/{step}/" in each.stream for each in events)
 
     return happened
+
+
+async def test_a_limit_holds_the_run_an_open_prompt_is_skipped_and_a_stop_validates_what_was_made(
+    start_run: Start, helm: Helm, ledger: Ledger
+) -> None:
+    run = start_run("farewell", "run.max_steps=200", "run.prompts_per_step=8", "limits.generated_tokens=150")
+    held = await helm.until(run.name, lambda progress: bool(progress.holds))
+    assert held.holds[0].hold == "limit/generated_tokens"
+    assert "the limit is 150" in held.holds[0].cause
+    assert held.state == "paused"
+
+    step = str(held.generating)
+    streams = [await ledger.read(prompt_stream(run.name, step, prompt)) for prompt in range(8)]
+    skipped = next(prompt for prompt in range(8) if not isinstance(streams[prompt][-1].event, GroupClosed))
+    await helm.ask(run.name, "skip", SkipNote(reason="it leaks", step=held.generating, prompt=skipped))
+    await helm.ask(run.name, "limit", LimitNote(reason="more is allowed", limit="generated_tokens", value=None))
+    await helm.ask(run.name, "stop", StopNote(reason="the budget ends", at="validation"))
+    assert await run.finish() == 0, run.output
+
+    closed = await of_type(ledger, prompt_stream(run.name, step, skipped), GroupClosed)
+    assert [each.fate for each in closed if isinstance(each, GroupClosed)] == [Fate.SKIPPED]
+    failed = await ledger.read_prefix(f"rollout/{run.name}/{step}/{skipped}/")
+    assert {each.event.failure for each in failed if isinstance(each.event, RolloutFailed)} == {"operator"}
+    newest = await of_type(ledger, weights_stream(run.name), StepTrained)
+    validated = await of_type(ledger, run_stream(run.name), ValidationRecorded)
+    assert [each.version for each in validated if isinstance(each, ValidationRecorded)][-1] == len(newest)
+    assert run.verify().returncode == 0, run.verify().stdout
