@@ -41,6 +41,8 @@ from tests.chaos.outcome import RunFacts, cost_of, failed_rollouts, repeated_ste
 from tests.chaos.recipe import RUN
 from tests.chaos.table import SAME, ChaosTable, Row
 
+pytestmark = pytest.mark.timeout(900)
+
 ARENAS = 4
 """Runs at once: a disturbed run mostly waits for a deadline, so this is more than the cores."""
 RUNS = 3
