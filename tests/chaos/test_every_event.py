@@ -43,11 +43,9 @@ from tests.chaos.table import SAME, ChaosTable, Row
 
 pytestmark = pytest.mark.timeout(900)
 
-ARENAS = 4
-"""Runs at once: a disturbed run mostly waits for a deadline, so this is more than the cores."""
-RUNS = 3
-"""Runs that the short form of the suite spreads its faults over."""
-COST_S = {"control": 30.0, "trainer": 60.0, "sandbox": 20.0, "engine": 15.0, "command": 10.0}
+ARENAS = 3
+"""Runs at once: a disturbed run mostly waits for a deadline, so this is more than two cores."""
+COST_S = {"control": 15.0, "trainer": 25.0, "sandbox": 20.0, "engine": 15.0, "command": 20.0}
 """About what the death of a process costs a run, to spread the faults."""
 TOGETHER = 3
 """Faults that one run of the long form takes. Where such a run ends otherwise, each of them is played alone."""
@@ -99,7 +97,7 @@ async def test_each_kind_of_event_survives_its_writer(
 ) -> None:
     faults = each_type_once(undisturbed.appends)
     assert {fault.victim for fault in faults} == {"command", "control", "trainer", "engine", "sandbox"}
-    rows = await play_all(arenas, spread(faults, RUNS, COST_S), undisturbed, "Several kills in one run")
+    rows = await play_all(arenas, spread(faults, ARENAS, COST_S), undisturbed, "Several kills in one run")
     chaos_table.add(*rows)
     assert len(rows) == len(faults)
     assert wrong(rows) == []
