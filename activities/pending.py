@@ -93,6 +93,7 @@ def _pending(info: PendingActivityInfo, now_s: float) -> Pending:
     failed = info.HasField("last_failure")
     ended = info.last_attempt_complete_time.ToNanoseconds() / 1e9
     return Pending(
+        key=f"{info.activity_id}/{info.attempt}",
         activity=info.activity_type.name,
         queue=info.activity_options.task_queue.name,
         working=working,

@@ -15,6 +15,7 @@ from db.workers import WorkerLeases
 from stepwell.contracts.run import Progress
 from stepwell.events.streams import operator_stream
 from stepwell.health.stalls import (
+    AT_WORK_AGAIN_S,
     IDLE_S,
     KINDS,
     WAITING_S,
@@ -26,6 +27,7 @@ from stepwell.health.stalls import (
     allowance_s,
     broken_workflow,
     idleness,
+    repeated_failure,
     trouble_of_groups,
     troubles_of,
     unready_engines,
@@ -49,8 +51,20 @@ class Memory:
     """When the run last got on."""
     missing_since: dict[str, float] = field(default_factory=dict[str, float])
     """By kind of worker."""
-    failed: dict[str, tuple[float, str]] = field(default_factory=dict[str, tuple[float, str]])
-    """By activity, when it was last seen to have failed, and why; the newest last."""
+    failures: dict[str, "Failure"] = field(default_factory=lambda: dict[str, Failure]())
+    """Failures of the run's own activities a short while ago, by attempt; the newest last."""
+    idle_since: float | None = None
+    """Since when nothing was at work; None: something was."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An attempt failed."""
+
+    activity: str
+    message: str
+    at: float
+    """Monotonic."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +130,12 @@ class RunTroubles:
         found = troubles_of(own, alive)
         quiet_s = time.monotonic() - self.memory.heard_at
         if found or quiet_s < WAITING_S:
+            self.memory.idle_since = None
             return found
         groups = await of_children(self.client, described.children)
         of_groups = trouble_of_groups(groups, alive)
         if of_groups is not None:
+            self.memory.idle_since = None
             return [of_groups]
         return await self._of_idleness([*own, *groups], alive, quiet_s)
 
@@ -127,22 +143,31 @@ class RunTroubles:
         self, pending: Sequence[Pending], alive: Mapping[str, Present], quiet_s: float
     ) -> list[Trouble]:
         """A run that nothing works on, though every worker is there and no operator holds it."""
-        is_idle = all(kind in alive for kind in KINDS) and quiet_s >= IDLE_S
-        if not is_idle or works(pending, self.memory.failed) or await self._is_held():
+        memory, now = self.memory, time.monotonic()
+        failing = [failure for failure in memory.failures.values() if self._fails_often(failure.activity)]
+        at_work = works(pending, {failure.activity for failure in failing})
+        if at_work or not all(kind in alive for kind in KINDS) or await self._is_held():
+            memory.idle_since = None
             return []
+        memory.idle_since = now if memory.idle_since is None else memory.idle_since
+        if now - memory.idle_since < AT_WORK_AGAIN_S or quiet_s < IDLE_S:
+            return []
+        if failing:
+            return [repeated_failure(failing[-1].activity, failing[-1].message, quiet_s)]
         if not await self.engines.live(self.run):
             return [unready_engines(alive["engine"], quiet_s)]
-        failures = {name: failure for name, (_, failure) in self.memory.failed.items()}
-        return [idleness(quiet_s, failures, await self._waiting_for())]
+        return [idleness(quiet_s, await self._waiting_for())]
 
     def _remember(self, own: Sequence[Pending]) -> None:
-        failed, now = self.memory.failed, time.monotonic()
+        failures, now = self.memory.failures, time.monotonic()
         for pending in own:
             if pending.failure:
-                failed.pop(pending.activity, None)
-                failed[pending.activity] = (now, pending.failure)
-        for name in [name for name, (at, _) in failed.items() if now - at > _FAILED_LATELY_S]:
-            del failed[name]
+                failures.setdefault(pending.key, Failure(pending.activity, pending.failure, now - pending.failed_s))
+        for key in [key for key, failure in failures.items() if now - failure.at > _FAILED_LATELY_S]:
+            del failures[key]
+
+    def _fails_often(self, activity: str) -> bool:
+        return sum(failure.activity == activity for failure in self.memory.failures.values()) > 1
 
     async def _is_held(self) -> bool:
         """Whether it waits for an operator, or is stopping."""

@@ -31,6 +31,8 @@ IDLE_S = 45.0
 """How long a run that is not held may record nothing, with nothing at work, before that is called a stall."""
 SHORT_S = 10.0
 """An attempt that has just begun is no proof of work: it may be the next of many that fail at once."""
+AT_WORK_AGAIN_S = 15.0
+"""How long nothing must be at work: longer than an attempt takes to prove itself that follows one whose worker died."""
 SAME_S = 60.0
 """A stall whose cause changes is told anew, at most this often."""
 CAUSE_CHARACTERS = 400
@@ -60,6 +62,8 @@ class Present:
 class Pending:
     """An activity that has not ended, as the Temporal server describes it."""
 
+    key: str
+    """Which one: the workflow's id of it, and the attempt."""
     activity: str
     """Its name."""
     queue: str
@@ -148,25 +152,27 @@ def works(pending: Sequence[Pending], failed_lately: Collection[str]) -> bool:
 
     Args:
         pending: the run's activities, and those of its open groups.
-        failed_lately: names of activities that failed a short while ago.
+        failed_lately: names of activities that failed several times a short while ago.
     """
     return any(
-        each.working and each.since_s >= (WORKING_S if each.failure or each.activity in failed_lately else SHORT_S)
+        each.working and each.since_s >= (WORKING_S if _is_late(each) or each.activity in failed_lately else SHORT_S)
         for each in pending
     )
 
 
-def idleness(idle_s: float, failures: Mapping[str, str], waiting_for: str) -> Trouble:
+def repeated_failure(activity: str, failure: str, idle_s: float) -> Trouble:
+    """An activity fails, is given up, and is asked for anew, while nothing else is at work."""
+    cause = f"{activity} is asked for again and again, and fails: {failure}"
+    return Trouble(activity, cause[:CAUSE_CHARACTERS], idle_s)
+
+
+def idleness(idle_s: float, waiting_for: str) -> Trouble:
     """A run that is not held records nothing, and nothing is at work.
 
     Args:
         idle_s: seconds since it recorded anything.
-        failures: what failed meanwhile, by activity, the newest last.
         waiting_for: what its workflow says that it waits for.
     """
-    if failures:
-        name, failure = list(failures.items())[-1]
-        return Trouble(name, f"{name} is asked for again and again, and fails: {failure}"[:CAUSE_CHARACTERS], idle_s)
     cause = f"nothing was recorded for {idle_s:.0f} s and nothing is at work; it waits for {waiting_for}"
     return Trouble("workflow", cause[:CAUSE_CHARACTERS], idle_s)
 
@@ -220,11 +226,11 @@ def _by_name(pending: Sequence[Pending]) -> dict[str, list[Pending]]:
 
 
 def _fail_again_and_again(pending: Sequence[Pending]) -> list[Pending]:
-    return [
-        each
-        for each in pending
-        if each.failure and each.attempt >= ATTEMPTS and not (each.working and each.since_s >= WORKING_S)
-    ]
+    return [each for each in pending if _is_late(each) and not (each.working and each.since_s >= WORKING_S)]
+
+
+def _is_late(pending: Pending) -> bool:
+    return bool(pending.failure) and pending.attempt >= ATTEMPTS
 
 
 def _failing(name: str, failing: Sequence[Pending], *, of: int | None = None) -> Trouble:

@@ -15,7 +15,7 @@ from temporalio.common import RetryPolicy
 from temporalio.testing import ActivityEnvironment
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
-from activities.run_troubles import Memory, RunTroubles
+from activities.run_troubles import Failure, Memory, RunTroubles
 from activities.stores import Stores
 from activities.watch import WatchActivities
 from db.blobs import BlobStore
@@ -261,7 +261,7 @@ async def test_a_run_that_nothing_works_on_is_told_unless_an_operator_holds_it(
     connections: Database, attended: str, ledger: Ledger, client: Client
 ) -> None:
     now = time.monotonic()
-    memory = Memory(looked_at=now, heard_at=now - 50.0)
+    memory = Memory(looked_at=now, heard_at=now - 50.0, idle_since=now - 20.0)
     leases, engines = WorkerLeases(connections), Engines(connections)
     troubles = RunTroubles(leases, engines, ledger, client, attended, f"stepwell/{attended}", 10.0, memory)
     alive = {kind: Present(1, 900.0) for kind in ("trainer", "engine", "sandbox")}
@@ -276,7 +276,8 @@ async def test_a_run_that_nothing_works_on_is_told_unless_an_operator_holds_it(
         (idle,) = await troubles.of_work(alive) or []
         assert (idle.what, "it waits for engines to load version 3" in idle.cause) == ("workflow", True)
 
-        memory.failed["load_weights"] = (time.monotonic(), "out of memory")
+        for key in ("7/1", "9/1"):
+            memory.failures[key] = Failure("load_weights", "out of memory", time.monotonic())
         (idle,) = await troubles.of_work(alive) or []
         assert (idle.what, "out of memory" in idle.cause) == ("load_weights", True)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.events import StallBegan, StallEnded
@@ -19,16 +19,17 @@ from stepwell.health.stalls import (
     broken_workflow,
     changes,
     idleness,
+    repeated_failure,
     trouble_of_groups,
     troubles_of,
     unready_engines,
     works,
 )
 
-WORKS = Pending("train_step", "trainer", working=True, attempt=1, since_s=20.0, failure="", failed_s=0.0)
+WORKS = Pending("1/1", "train_step", "trainer", working=True, attempt=1, since_s=20.0, failure="", failed_s=0.0)
 FAILS = replace(WORKS, working=False, attempt=4, failure="NonFinite: the loss is nan", failed_s=2.0)
 WAITS = replace(WORKS, working=False, since_s=40.0)
-ROLLOUT = Pending("run_rollout", "sandbox", working=True, attempt=1, since_s=90.0, failure="", failed_s=0.0)
+ROLLOUT = Pending("2/1", "run_rollout", "sandbox", working=True, attempt=1, since_s=90.0, failure="", failed_s=0.0)
 ALL = {"trainer": Present(1, 900.0), "engine": Present(1, 900.0), "sandbox": Present(2, 900.0)}
 
 
@@ -112,10 +113,17 @@ def test_an_attempt_that_has_just_begun_proves_no_work() -> None:
     assert works([replace(WORKS, since_s=70.0)], {"train_step"})
 
 
-def test_an_idle_run_is_told_by_what_failed_last_or_by_its_own_word() -> None:
-    told = idleness(50.0, {"a": "x", "load_weights": "out of memory"}, "engines")
-    assert (told.what, "out of memory" in told.cause) == ("load_weights", True)
-    told = idleness(50.0, {}, "engines to load version 3")
+def test_an_attempt_after_one_whose_worker_died_proves_itself_soon() -> None:
+    retaken = replace(WORKS, attempt=2, failure="activity Heartbeat timeout")
+    assert works([retaken], set())
+    assert not works([replace(retaken, attempt=3)], set())
+
+
+def test_an_idle_run_is_told_by_what_failed_or_by_its_own_word() -> None:
+    assert repeated_failure("load_weights", "out of memory", 50.0) == Trouble(
+        "load_weights", "load_weights is asked for again and again, and fails: out of memory", 50.0
+    )
+    told = idleness(50.0, "engines to load version 3")
     assert (told.what, "it waits for engines to load version 3" in told.cause) == ("workflow", True)
 
 
@@ -151,6 +159,7 @@ TROUBLES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(looks=st.lists(st.tuples(TROUBLES, st.floats(0.5, 100.0))))
 def test_after_each_look_the_ledger_has_what_was_found_and_nothing_is_recorded_twice(
     looks: list[tuple[list[Trouble], float]],
