@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +43,15 @@ def small_disk(folder: Path, size_mib: int) -> Iterator[SmallDisk]:
     try:
         yield SmallDisk(folder, size_mib)
     finally:
-        subprocess.run(["umount", str(folder)], check=True)
+        _unmount(folder)
+
+
+def _unmount(folder: Path) -> None:
+    """Waits for servers that are just ending: they keep the disk busy."""
+    deadline = time.monotonic() + 30
+    while (done := subprocess.run(["umount", str(folder)], capture_output=True, text=True, check=False)).returncode:
+        assert time.monotonic() < deadline, f"umount {folder}: {done.stderr.strip()}"
+        time.sleep(0.2)
 
 
 def _mount(*arguments: str) -> None:
