@@ -23,6 +23,7 @@ from tests.chaos.own_services import (
 from tests.chaos.table import ChaosTable
 from tests.stack.tiny_run import TinyRun
 from workers.services.settings import ServiceName
+from workers.services.watch import watched
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -158,3 +159,18 @@ async def test_run_starts_the_supervisor_of_its_servers_again(
         detection_s = await told(run, "the supervisor of the embedded services was gone", within_s=60)
         events = await ended_as(undisturbed, run)
         chaos_table.add(row(events, "step 0 rolls out", "supervisor", "SIGKILL", at, detection_s=detection_s))
+
+
+async def test_supervisor_that_was_killed_is_started_again_with_its_servers(
+    servers: OwnServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_HOME", str(servers.home))
+    before, lines = servers.state.supervisor, list[str]()
+    async with watched(servers.addresses, lines.append):
+        servers.supervisor().kill()  # and with it, by the kernel, all servers
+        deadline = time.monotonic() + 120
+        while not any("answers again" in line for line in lines):
+            assert time.monotonic() < deadline, lines
+            await asyncio.sleep(0.2)
+    assert any("the supervisor of the embedded services was gone" in line for line in lines)
+    assert servers.state.supervisor != before
