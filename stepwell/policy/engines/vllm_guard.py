@@ -3,7 +3,8 @@
 vLLM's server starts processes of its own, which a SIGKILL of the server would orphan, and leaves files behind. This
 small process stands between: it dies with its parent (parent-death signal), adopts what the command orphans
 (subreaper), and when the command ends, or SIGTERM or SIGINT comes, ends the command's whole process group and removes
-FOLDER, the command's private temporary folder. It exits with the command's status, or 128 plus its signal.
+FOLDER, the command's private temporary folder. Should it be killed itself, FOLDER stays, with the group's number in the
+file `group`: whoever started it ends the group by that. It exits with the command's status, or 128 plus its signal.
 
 Run by path, with the standard library alone: it must start at once and hold little memory.
 """
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import time
 from types import FrameType
+
+GROUP_FILE = "group"
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -39,6 +42,8 @@ def main(folder: str, command: list[str]) -> int:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     child = subprocess.Popen(command, start_new_session=True, preexec_fn=_die_with_parent)
+    with open(os.path.join(folder, GROUP_FILE), "w") as group:
+        group.write(str(child.pid))
     while child.poll() is None and not asked_to_stop and os.getppid() == parent:
         time.sleep(_POLL_S)
     _end_group(child)

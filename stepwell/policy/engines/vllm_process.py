@@ -6,9 +6,11 @@ when this process dies or closes it.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -86,8 +88,19 @@ class VllmProcess:
             except TimeoutError:
                 self._process.kill()
                 await self._process.wait()
-        shutil.rmtree(self.socket.parent, ignore_errors=True)  # the guard does, unless it was killed
+        _clean_up_for_guard(self.socket.parent)
         self._log.close()
+
+
+def _clean_up_for_guard(private: Path) -> None:
+    """Does what a guard that was killed could not: while its folder stands, so may processes of the server's group."""
+    try:
+        group = int((private / vllm_guard.GROUP_FILE).read_text())
+    except (FileNotFoundError, ValueError):
+        return  # it cleaned up, or was killed before the server began
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+    shutil.rmtree(private, ignore_errors=True)
 
 
 def _command(config: EngineConfig, folder: Path, socket: Path) -> list[str]:

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from stepwell.policy.engines import vllm_guard
+from stepwell.policy.engines.vllm_process import _clean_up_for_guard
 
 # A leader whose child starts a grandchild in a session of its own, and ends: an orphan outside the group.
 FAMILY = """
@@ -70,3 +71,21 @@ def test_the_guard_ends_as_its_command_did(tmp_path, code, status):
     private.mkdir()
     assert subprocess.run(guarded(private, sys.executable, "-c", code), timeout=20).returncode == status
     assert not private.exists()
+
+
+def test_what_a_killed_guard_leaves_is_ended_by_who_started_it(tmp_path):
+    private = tmp_path / "private"
+    private.mkdir()
+    guard = subprocess.Popen(guarded(private, "sh", "-c", "sleep 300 & sleep 300"))
+    until = time.monotonic() + 20
+    while len(family := psutil.Process(guard.pid).children(recursive=True)) < 3:
+        assert time.monotonic() < until, "the family did not start"
+        time.sleep(0.02)
+    guard.kill()
+    guard.wait(timeout=20)
+    family[0].wait(timeout=20)  # the leader is tied to the guard, its children are not
+    _clean_up_for_guard(private)
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert not alive
+    assert not private.exists()
+    _clean_up_for_guard(private)

@@ -17,6 +17,7 @@ import asyncio, sys
 from pathlib import Path
 from stepwell.policy.engines import EngineConfig, vllm_process
 from stepwell.policy.engines.vllm_engine import VllmEngine
+from stepwell.policy.protocol import EngineError
 
 of_one_process = vllm_process._environment
 
@@ -32,7 +33,12 @@ async def main():
     await engine.load(1, folder)
     await engine.check()
     print("up", flush=True)
-    await asyncio.sleep(1000)
+    try:
+        while True:  # as an engine worker does
+            await asyncio.sleep(0.5)
+            await engine.check()
+    except EngineError:
+        await engine.close()
 
 
 vllm_process._environment = as_on_gpus
@@ -85,8 +91,7 @@ def test_vllm_leaves_no_process_behind_whichever_of_them_is_killed(family: Famil
     _, alive = psutil.wait_procs([family.guard, family.server, *family.others], timeout=GONE_WITHIN_S)
     assert not alive
     print(f"{killed} killed: {len(family.others) + 2} processes gone after {time.monotonic() - began:.2f} s")
-    if killed != "guard":  # then its owner removes it, as it closes the engine
-        until = time.monotonic() + GONE_WITHIN_S
-        while family.private.exists():
-            assert time.monotonic() < until
-            time.sleep(0.05)
+    until = time.monotonic() + GONE_WITHIN_S
+    while family.private.exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
