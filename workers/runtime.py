@@ -44,6 +44,10 @@ GRACE = timedelta(seconds=5)
 """How long a stopping worker lets its activities go on; they are taken up elsewhere after it."""
 CONNECT_S = 10.0
 LOOK_AGAIN_S = 0.5
+HEARTBEATS_APART = timedelta(seconds=3)
+"""The client holds heartbeats back for 0.8 of their timeout otherwise: the least delay would count as a death."""
+STICKY = timedelta(seconds=3)
+"""How long a workflow's next task waits for the worker that remembers it; another one folds its history instead."""
 KEEP_ALIVE = KeepAliveConfig(interval_millis=12_000, timeout_millis=10_000)
 """A silent network is noticed within 22 s. The server takes more than one ping in 10 s for an attack."""
 RETRY = RetryConfig(max_elapsed_time_millis=300_000, max_retries=0)
@@ -181,6 +185,8 @@ async def serve(
         activity_task_poller_behavior=PollerBehaviorSimpleMaximum(pollers),
         workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(max(2, pollers)),
         graceful_shutdown_timeout=GRACE,
+        max_heartbeat_throttle_interval=HEARTBEATS_APART,
+        sticky_queue_schedule_to_start_timeout=STICKY,
         deployment_config=deployment,
         interceptors=[BeatingInterceptor()],
     )

@@ -127,8 +127,10 @@ LEDGER_ATTEMPT = timedelta(seconds=60)
 """Enough for any fold or append here; a hung connection is given up after it."""
 LEDGER_BEAT = timedelta(seconds=10)
 """Detection time of a dead control worker: its activities take milliseconds, and whole steps wait for them."""
-BEAT = timedelta(seconds=20)
-"""Detection time of a dead worker."""
+BEAT = timedelta(seconds=10)
+"""Detection time of a dead sandbox worker, and of the watcher."""
+TRAINER_BEAT = timedelta(seconds=20)
+"""The same of a trainer, which is alone with its work: loading a large model may keep its event loop for seconds."""
 ENGINE_BEAT = timedelta(seconds=10)
 """The same of an engine that loads: as long as its lease."""
 
@@ -162,8 +164,8 @@ GRADE_ROLLOUT = ActivitySpec(
 
 FAIL_ROLLOUTS = ActivitySpec("fail_rollouts", SANDBOX_QUEUE, FailRolloutsRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)
 
-CREATE_POLICY = ActivitySpec("create_policy", TRAINER_QUEUE, RunRef, VersionRef, timedelta(hours=2), BEAT)
-TRAIN_STEP = ActivitySpec("train_step", TRAINER_QUEUE, StepRef, VersionRef, timedelta(hours=2), BEAT)
+CREATE_POLICY = ActivitySpec("create_policy", TRAINER_QUEUE, RunRef, VersionRef, timedelta(hours=2), TRAINER_BEAT)
+TRAIN_STEP = ActivitySpec("train_step", TRAINER_QUEUE, StepRef, VersionRef, timedelta(hours=2), TRAINER_BEAT)
 
 LOAD_WEIGHTS = ActivitySpec(
     "load_weights",
