@@ -1,7 +1,7 @@
 """SIGKILL of the trainer at every moment of a step: each step is applied once, and what comes out is to the bit what an
 undisturbed trainer makes of the same batches."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -9,10 +9,12 @@ import pytest_asyncio
 
 from db.blobs import BlobStore
 from db.ledger import Ledger
-from stepwell.events import CheckpointSaved
+from db.recorded import Recorded
+from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained
 from stepwell.events.streams import weights_stream
 from tests.chaos.driven_trainer import DrivenTrainer, Moment, driven_trainer, stop_process
 from tests.recorded_batches import record_batches, recorded_recipe
+from tests.stack.tiny_run import Start
 from tests.stack.trainer_processes import digests_of, undisturbed
 from workers.services.addresses import Addresses
 
@@ -141,3 +143,29 @@ async def test_worker_of_two_ranks_is_killed_and_another_goes_on(
     rank.wait(timeout=10)
     await trainer.train(run, 2)
     assert await digests_of(ledger, run) == undisturbed(recorded)[1:]
+
+
+def in_training_of(step: int) -> Callable[[list[Recorded]], bool]:
+    """The step's batch is fixed, and its version not made."""
+
+    def happened(events: Iterable[Recorded]) -> bool:
+        steps = {(type(each.event), getattr(each.event, "step", None)) for each in events}
+        return (StepAdmitted, step) in steps and (StepTrained, step) not in steps
+
+    return happened
+
+
+@pytest.mark.long
+async def test_run_of_two_ranks_that_loses_one_ends_as_an_undisturbed_one(start_run: Start) -> None:
+    settings = ("trainer.ranks=2", "trainer.packing.micro_batch_tokens=512")
+    straight = start_run("two-ranks", *settings)
+    assert await straight.finish() == 0, straight.output
+    run = start_run("lost-rank", *settings)
+    await run.until(in_training_of(1))
+    (rank,) = [child for child in run.worker("trainer").children() if "rank_process" in " ".join(child.cmdline())]
+    rank.kill()
+    assert await run.finish() == 0, run.output
+    assert "worker trainer" not in run.output, "the worker itself went on"
+    assert await run.outcome() == await straight.outcome()
+    assert run.verify().returncode == 0
+    assert run.leftovers() == []
