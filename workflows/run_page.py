@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from stepwell.contracts.operators import OperatorFold
 from stepwell.contracts.run import Progress, RunPlan, Usage, ValidationScore
+from stepwell.health.usage import usage_words
 
 
 def run_page(
@@ -57,10 +58,6 @@ def _answer(hold: str) -> str:
 
 def _budgets(usage: Usage | None, limits: Mapping[str, float | None]) -> list[tuple[str, str]]:
     """What was used, and what may be."""
-    rows: list[tuple[str, str]] = []
-    if usage is not None:
-        told = [f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" for value in usage.model_dump().values()]
-        names = [name.replace("_", " ") for name in usage.model_dump()]
-        rows.append(("Used", ", ".join(f"{value} {name}" for value, name in zip(told, names, strict=True))))
-    bounds = [f"{value:,g} {name.replace('_', ' ')}" for name, value in limits.items() if value is not None]
+    rows = [("Used", usage_words(usage, limits))] if usage is not None else []
+    bounds = [f"{value:,.10g} {name.replace('_', ' ')}" for name, value in limits.items() if value is not None]
     return [*rows, ("Limits", ", ".join(bounds) or "none")]

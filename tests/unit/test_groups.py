@@ -74,4 +74,10 @@ def test_pass_1_is_the_mean_share_and_pass_k_the_share_of_tasks_with_any() -> No
 
 def test_a_run_without_events_begins_at_version_0() -> None:
     fold = fold_run_streams([], [], [])
-    assert (fold.version, fold.completed, fold.admitted, fold.operators.depth, fold.finished) == (None, 0, 0, None, None)
+    assert (fold.version, fold.completed, fold.admitted, fold.operators.depth, fold.finished) == (
+        None,
+        0,
+        0,
+        None,
+        None,
+    )

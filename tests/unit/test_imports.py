@@ -22,6 +22,7 @@ ALLOWED = {
 PURE = (
     "stepwell.contracts",
     "stepwell.events",
+    "stepwell.health.usage",
     "stepwell.operators",
     "stepwell.recipe.live",
     "stepwell.rl.schedule",
