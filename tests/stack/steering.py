@@ -1,9 +1,13 @@
 """Steering a run as the command line and the Temporal UI do: by Updates of its workflow."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest_asyncio
 from temporalio.client import Client, WorkflowUpdateFailedError
@@ -17,6 +21,17 @@ from workflows.ids import run_id
 
 TIMEOUT_S = 120.0
 WHO = "ada@console"
+
+
+def stepwell(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """One command of a user."""
+    return subprocess.run(
+        [sys.executable, "-m", "cli.main", *arguments],
+        env={**os.environ, "STEPWELL_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 @dataclass

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.stack.test_operators import stepwell
+from tests.stack.steering import stepwell
 from tests.stack.tiny_run import RECIPE
 from workers.services.addresses import Addresses
 
