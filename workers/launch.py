@@ -24,8 +24,8 @@ PAUSE_S = 0.3
 """Before a dead worker is started again."""
 LOOK_S = 0.2
 HUNG_S = 30.0
-"""A worker whose event loop was silent for this long is killed: it beats every second. Its lease ran out long before, and
-with it its traffic; a machine that is overloaded must not kill what is only slow."""
+"""A worker whose event loop was silent for this long is killed: it beats every second. Its lease ran out long before,
+and with it its traffic; a machine that is overloaded must not kill what is only slow."""
 TELL_S = 1.0
 """For a worker that hangs to write to its log where."""
 HUNG_AT_START_S = 240.0
