@@ -17,6 +17,7 @@ from db.database import Database
 from db.engines import Engines
 from db.ledger import Ledger
 from stepwell.contracts.engine import Attestation, LoadRequest
+from workers.build import build_id, deployment_config, take_over
 from workers.runtime import connect
 from workers.services.addresses import Addresses
 from workflows.contracts import CONTROL_QUEUE
@@ -84,9 +85,16 @@ async def load(
         async def start(**engines: Callable[..., object] | None) -> Loaded:
             queue = f"loading-{run}"
             runner = UnsandboxedWorkflowRunner()
+            build = build_id()  # the queue is served by the build that decides, once any test had a control worker
             await open_workers.enter_async_context(
-                Worker(client, task_queue=CONTROL_QUEUE, activities=[runs.list_engines])
+                Worker(
+                    client,
+                    task_queue=CONTROL_QUEUE,
+                    activities=[runs.list_engines],
+                    deployment_config=deployment_config(build),
+                )
             )
+            await take_over(client, build, again=True)
             await open_workers.enter_async_context(
                 Worker(client, task_queue=queue, workflows=[Loading], workflow_runner=runner)
             )
