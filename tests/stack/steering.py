@@ -19,7 +19,7 @@ from workers.runtime import connect
 from workers.services.addresses import Addresses
 from workflows.ids import run_id
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = 300.0
 WHO = "ada@console"
 
 
