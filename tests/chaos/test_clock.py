@@ -18,7 +18,7 @@ from tests.chaos.table import ChaosTable
 from workers.services.plan import Launch
 from workers.services.postgres import PostgresService
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 HOUR_S = 3600
 

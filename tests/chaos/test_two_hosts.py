@@ -12,7 +12,7 @@ from tests.chaos.table import ChaosTable
 from workers.engine_lease import LEASE_S
 from workflows.contracts import BEAT
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
 
 CUT_S = 25.0
 """Longer than an engine's lease lasts, and than an activity may be silent: both are given up meanwhile."""
