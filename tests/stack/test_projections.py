@@ -105,7 +105,7 @@ def story(run: str) -> list[tuple[str, str, list[Event]]]:
                 )
             ],
         ),
-        (f"run/{run}", control, [StepDispatched(step=0, version=0, tasks=["t0"])]),
+        (f"run/{run}", control, [StepDispatched(step=0, version=0, tasks=["t0"], settings={})]),
         (prompt, control, [GroupOpened(task="t0", task_id="task-0", version=0, samples=2)]),
         (good, sandbox, [AttemptOpened(attempt="a", worker="w", resumed_at=0)]),
         (lost, sandbox, [AttemptOpened(attempt="a", worker="w", resumed_at=0)]),
@@ -172,7 +172,11 @@ def story(run: str) -> list[tuple[str, str, list[Event]]]:
                 )
             ],
         ),
-        (f"operator/{run}", control, [OperatorActed(action="stop", who="me", reason="seen enough", update="u")]),
+        (
+            f"operator/{run}",
+            control,
+            [OperatorActed(action="stop", arguments={"at": "step"}, who="me", reason="seen enough", update="u")],
+        ),
         (f"run/{run}", control, [RunFinished(end=RunEnd.STOPPED, version=1, cause="seen enough")]),
     ]
 
