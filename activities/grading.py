@@ -8,9 +8,16 @@ from temporalio.exceptions import ApplicationError
 from activities.folds import fold_rollout
 from activities.heartbeat import beating
 from activities.stores import Stores, dump_json
+from db.errors import Fenced
 from db.recorded import Recorded
 from stepwell.agent.turn import parse_changed_files
-from stepwell.contracts.rollout import FailRolloutsRequest, FailureKind, GradeOutcome, GradeRequest
+from stepwell.contracts.rollout import (
+    FailRolloutsRequest,
+    FailureKind,
+    GradeOutcome,
+    GradeRequest,
+    RolloutFailure,
+)
 from stepwell.contracts.run import RunRef
 from stepwell.events import RolloutFailed, RolloutGraded, VerdictReached
 from stepwell.events.streams import verdict_stream
@@ -53,13 +60,26 @@ class GradingActivities:
 
     @activity.defn(name="fail_rollouts")
     async def fail_rollouts(self, request: FailRolloutsRequest) -> RunRef:
-        """Closes the streams of rollouts whose budget is used up; an attempt that comes back late is fenced."""
+        """Closes the streams of rollouts whose budget is used up; an attempt that comes back late is fenced, one that
+        came to its score meanwhile keeps it."""
         for failure in request.failures:
-            fold = fold_rollout(await self._stores.ledger.read(failure.stream))
-            if fold.graded is None and fold.failed is None:
-                failed = RolloutFailed(failure=failure.kind.value, cause=failure.cause)
-                await self._stores.append_next(failure.stream, failed)
+            while not await self._fail(failure):
+                pass  # an attempt was still writing: look again
         return RunRef(run=request.run)
+
+    async def _fail(self, failure: RolloutFailure) -> bool:
+        """Whether the rollout has an end now; False if its stream went on between the look and the append."""
+        fold = fold_rollout(await self._stores.ledger.read(failure.stream))
+        if fold.graded is not None or fold.failed is not None:
+            return True
+        failed = RolloutFailed(failure=failure.kind.value, cause=failure.cause)
+        try:
+            await self._stores.ledger.append(
+                failure.stream, [failed], expected_seq=fold.next_seq, actor=self._stores.actor
+            )
+        except Fenced:
+            return False
+        return True
 
     async def _record(self, stream: str, graded: RolloutGraded) -> None:
         """Appends the verdict to a rollout, unless the rollout was closed without one meanwhile."""

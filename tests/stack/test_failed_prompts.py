@@ -1,22 +1,35 @@
 """Prompts that fail: replaced from the reserve, or left out of a step that is smaller, never scored."""
 
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from activities.grading import GradingActivities
 from activities.run import RunActivities
 from activities.stores import Stores
 from db.blobs import BlobStore
 from db.database import Database
 from db.engines import Engines
 from db.ledger import Ledger
+from db.recorded import Recorded
 from stepwell.contracts.operators import GateNote, StopNote
+from stepwell.contracts.rollout import FailRolloutsRequest, FailureKind, RolloutFailure
 from stepwell.contracts.run import DispatchRequest, StepRef
-from stepwell.events import GroupClosed, PromptReplaced, RolloutFailed, StepAdmitted, StepTrained
+from stepwell.events import (
+    AttemptOpened,
+    GroupClosed,
+    PromptReplaced,
+    RolloutFailed,
+    RolloutGraded,
+    StepAdmitted,
+    StepTrained,
+)
 from stepwell.events.group_closed import Fate
 from stepwell.events.streams import prompt_stream, run_stream, weights_stream
 from stepwell.recipe.loading import load_recipe
+from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from tests.stack.steering import Helm
 from tests.stack.tiny_run import RECIPE, Start
 from workers.runs import find_or_create
@@ -91,6 +104,30 @@ async def test_a_replacement_that_nobody_heard_of_is_told_again_and_not_made_twi
     assert (told.added, told.trained) == (0, 2)
     replaced = [each.event for each in await ledger.read(run_stream(run)) if isinstance(each.event, PromptReplaced)]
     assert [(event.replaces, event.prompt) for event in replaced] == [(0, 2), (2, 3)]
+
+
+async def test_a_rollout_that_is_scored_while_it_is_failed_keeps_its_score(
+    connections: Database, blobs: BlobStore, fresh: Callable[[], str]
+) -> None:
+    stream = f"rollout/{fresh()}/0/0/0"
+    opened = AttemptOpened(attempt="a", worker="sandbox:here", resumed_at=0)
+    graded = RolloutGraded(verdict_key="k", score=1.0, timed_out=False, verdict_head="v", reused=True)
+
+    class Overtaken(Ledger):
+        """An attempt writes its score right after the stream was looked at."""
+
+        async def read(self, stream: str, from_seq: int = 0) -> list[Recorded]:
+            found = await super().read(stream, from_seq)
+            if len(found) == 1:
+                await self.append(stream, [graded], expected_seq=1, actor="sandbox:attempt")
+            return found
+
+    ledger = Overtaken(connections, blobs)
+    await ledger.append(stream, [opened], expected_seq=0, actor="sandbox:attempt")
+    grading = GradingActivities(Stores(ledger, blobs, actor="sandbox:group"), BubblewrapFactory(Path()))
+    failure = RolloutFailure(stream=stream, kind=FailureKind.INFRA, cause="the group's time is over")
+    await grading.fail_rollouts(FailRolloutsRequest(run="r", failures=(failure,)))
+    assert [type(each.event) for each in await ledger.read(stream)] == [AttemptOpened, RolloutGraded]
 
 
 UNVALIDATED = ("validation.every=50",)
