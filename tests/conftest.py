@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from workers.services.addresses import Addresses
 from workers.services.lifecycle import held
+
+# A slow machine is no failure of what is tested.
+settings.register_profile("stepwell", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("stepwell")
 
 pytest_plugins = ("tests.stack.database", "tests.stack.tiny_run", "tests.stack.steering")
 
