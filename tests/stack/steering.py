@@ -21,6 +21,8 @@ from workflows.ids import run_id
 
 TIMEOUT_S = 300.0
 WHO = "ada@console"
+NOT_YET = (RPCStatusCode.NOT_FOUND, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.FAILED_PRECONDITION)
+"""What the server answers about a run that has not begun, or whose control worker has not polled yet."""
 
 
 def stepwell(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -64,7 +66,7 @@ class Helm:
             try:
                 progress = await self.progress(run)
             except RPCError as error:
-                if error.status not in (RPCStatusCode.NOT_FOUND, RPCStatusCode.DEADLINE_EXCEEDED):
+                if error.status not in NOT_YET:
                     raise
             if progress is not None and happened(progress):
                 return progress
