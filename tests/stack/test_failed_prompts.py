@@ -55,13 +55,14 @@ async def test_prompts_that_do_not_fit_are_quarantined_and_replaced_while_the_re
     assert run.verify().returncode == 0, run.verify().stdout
 
 
+@pytest.mark.long
 async def test_a_group_that_does_not_end_is_closed_by_its_deadline_and_an_operator_is_asked(
     start_run: Start, helm: Helm, ledger: Ledger
 ) -> None:
-    run = start_run("deadline", "failures.group_timeout_s=0.01", *UNVALIDATED)
+    run = start_run("deadline", "failures.group_timeout_s=0.4", *UNVALIDATED)
     asked = await helm.until(run.name, lambda progress: bool(progress.holds))
     assert asked.holds[0].hold == "smaller/0"
-    assert "group_timeout_s = 0.01" in asked.holds[0].cause
+    assert "group_timeout_s = 0.4" in asked.holds[0].cause
     await helm.ask(run.name, "approve", GateNote(reason="known", gate="smaller/0"))
     await helm.until(run.name, lambda progress: any(hold.hold == "smaller/1" for hold in progress.holds))
     await helm.ask(run.name, "stop", StopNote(reason="seen enough", at="now"))
