@@ -9,7 +9,6 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.folders import get_folder
-from activities.heartbeat import beating
 from activities.stores import Stores
 from db.recorded import Recorded
 from stepwell.contracts.engine import Attestation, LoadRequest
@@ -50,9 +49,8 @@ class EngineActivities:
             DigestMismatch: the tensors that arrived are not those recorded.
             ProbeMismatch: the engine's log-probabilities of the probe differ from the trainer's.
         """
-        async with beating():
-            # Loading goes on when the attempt is given up: half a load would leave nothing to serve.
-            return await asyncio.shield(self.serve(request.run, request.version))
+        # Loading goes on when the attempt is given up: half a load would leave nothing to serve.
+        return await asyncio.shield(self.serve(request.run, request.version))
 
     async def serve(self, run: str, version: int) -> Attestation:
         """What `load_weights` does; called without an activity when the engine starts, comes back or is late. A version

@@ -6,7 +6,6 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.folds import fold_rollout
-from activities.heartbeat import beating
 from activities.stores import Stores, dump_json
 from db.errors import Fenced
 from db.recorded import Recorded
@@ -40,23 +39,22 @@ class GradingActivities:
         Raises:
             ApplicationError: the sandbox failed (retried), or the task cannot be graded (not retried).
         """
-        async with beating():
-            recorded = await self._stores.ledger.read(verdict_stream(request.verdict_key))
-            reused = bool(recorded)
-            if not recorded:
-                recorded = await self._grade(request)
-            verdict = recorded[0].event
-            assert isinstance(verdict, VerdictReached)
-            graded = RolloutGraded(
-                verdict_key=request.verdict_key,
-                score=verdict.score,
-                timed_out=verdict.timed_out,
-                verdict_head=recorded[0].envelope.hash,
-                reused=reused,
-            )
-            for stream in request.streams:
-                await self._record(stream, graded)
-            return GradeOutcome(verdict_key=request.verdict_key, score=verdict.score)
+        recorded = await self._stores.ledger.read(verdict_stream(request.verdict_key))
+        reused = bool(recorded)
+        if not recorded:
+            recorded = await self._grade(request)
+        verdict = recorded[0].event
+        assert isinstance(verdict, VerdictReached)
+        graded = RolloutGraded(
+            verdict_key=request.verdict_key,
+            score=verdict.score,
+            timed_out=verdict.timed_out,
+            verdict_head=recorded[0].envelope.hash,
+            reused=reused,
+        )
+        for stream in request.streams:
+            await self._record(stream, graded)
+        return GradeOutcome(verdict_key=request.verdict_key, score=verdict.score)
 
     @activity.defn(name="fail_rollouts")
     async def fail_rollouts(self, request: FailRolloutsRequest) -> RunRef:

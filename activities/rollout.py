@@ -8,7 +8,6 @@ from temporalio.exceptions import ApplicationError
 
 from activities.engine_pool import EnginePool
 from activities.folds import RolloutFold, fold_rollout
-from activities.heartbeat import beating
 from activities.holds import Held, Holds
 from activities.policy_files import PolicyFiles
 from activities.rollout_row import train_sample
@@ -61,22 +60,21 @@ class RolloutActivities:
 
         Any error but broken data is infrastructure's: the attempt is retried within its budget, and never scored.
         """
-        async with beating():
-            facts = await self._stores.run_facts(request.run)
-            task = await self._stores.task(request.task)
-            renderer = await self._policies.renderer(request.run, facts.recipe)
-            attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer)
-            if await attempt.is_held():
+        facts = await self._stores.run_facts(request.run)
+        task = await self._stores.task(request.task)
+        renderer = await self._policies.renderer(request.run, facts.recipe)
+        attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer)
+        if await attempt.is_held():
+            return attempt.held()
+        fold = await attempt.open()
+        if fold.ended is None:
+            try:
+                await attempt.play(fold, self._sandboxes)
+            except Held:
                 return attempt.held()
-            fold = await attempt.open()
-            if fold.ended is None:
-                try:
-                    await attempt.play(fold, self._sandboxes)
-                except Held:
-                    return attempt.held()
-                except PromptTooLong as error:
-                    raise ApplicationError(str(error), type=FailureKind.DATA.value, non_retryable=True) from error
-            return await attempt.outcome()
+            except PromptTooLong as error:
+                raise ApplicationError(str(error), type=FailureKind.DATA.value, non_retryable=True) from error
+        return await attempt.outcome()
 
 
 class _Attempt:

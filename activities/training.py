@@ -12,7 +12,6 @@ from pathlib import Path
 from temporalio import activity
 
 from activities.folders import get_folder, put_folder
-from activities.heartbeat import beating
 from activities.recipe_at import recipe_at
 from activities.stores import Stores
 from activities.train_batch import read_batch
@@ -55,7 +54,7 @@ class TrainingActivities:
     @activity.defn(name="create_policy")
     async def create_policy(self, request: RunRef) -> VersionRef:
         """Makes version 0, once: by the warm-up that the recipe names, or out of a model folder."""
-        async with beating(), self._one_at_a_time:
+        async with self._one_at_a_time:
             weights = await WeightsRecord.read(self._stores, request.run)
             standing = weights.version(0)
             if standing is not None:
@@ -82,7 +81,7 @@ class TrainingActivities:
             MismatchTooLarge: trainer and engine disagree beyond the recipe's bound.
             RankLost: a process of the trainer died or hangs.
         """
-        async with beating(), self._one_at_a_time:
+        async with self._one_at_a_time:
             weights = await WeightsRecord.read(self._stores, request.run)
             try:
                 if weights.version(request.step + 1) is None:

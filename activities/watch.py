@@ -9,7 +9,6 @@ from datetime import datetime
 from temporalio import activity
 from temporalio.client import Client
 
-from activities.heartbeat import beating
 from activities.run_troubles import WATCHER, Memory, RunTroubles
 from activities.stores import Stores
 from activities.usage_feed import UsageFeed
@@ -79,13 +78,12 @@ class WatchActivities:
             memory,
         )
         watch = _Watch(self._stores, self._leases, troubles, memory, request)
-        async with beating():
-            await watch.begin()
-            try:
-                return await watch.until_something_is_told()
-            except asyncio.CancelledError:
-                await watch.say_last()
-                raise
+        await watch.begin()
+        try:
+            return await watch.until_something_is_told()
+        except asyncio.CancelledError:
+            await watch.say_last()
+            raise
 
     def _memory(self, run: str) -> Memory:
         """Of a run that this process has watched until now; a run that it has not has no past here."""

@@ -21,6 +21,8 @@ from pathlib import Path
 
 import psutil
 
+from workers.services.plan import launcher_argv
+
 RECIPE = Path(__file__).parents[1] / "recipes" / "micro.toml"
 WORKERS = ("control", "trainer", "engine", "sandbox")
 SERVERS = {"temporal": "temporal", "postgres": "postgres", "weed": "object store"}
@@ -55,7 +57,8 @@ def run(recipe: Path, settings: list[str], disturb: Callable[[int, float], None]
         subprocess.run([*stepwell, "up"], check=True, env=environment, stdout=subprocess.DEVNULL)
         try:
             began = time.monotonic()
-            with subprocess.Popen(command, env=environment) as process:
+            argv = launcher_argv(command, death_signal=signal.SIGKILL, identity=None)
+            with subprocess.Popen(argv, env=environment) as process:
                 while process.poll() is None:
                     if disturb is not None:
                         disturb(process.pid, time.monotonic() - began)

@@ -19,6 +19,7 @@ from db.recorded import Recorded
 from stepwell.events import RolloutEnded, RolloutGraded, StepCompleted, VersionCreated
 from stepwell.events.streams import run_stream, weights_stream
 from workers.services.addresses import Addresses
+from workers.services.plan import launcher_argv
 
 RECIPE = """
 name = "tiny"
@@ -96,8 +97,9 @@ class TinyRun:
         recipe.write_text(RECIPE)
         settings = [part for setting in self.settings for part in ("--set", setting)]
         with (self.folder / f"{self.name}.out").open("ab") as out:
+            command = [sys.executable, "-m", "cli.main", "run", str(recipe), "--name", self.name, *settings]
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "cli.main", "run", str(recipe), "--name", self.name, *settings],
+                launcher_argv(command, death_signal=signal.SIGKILL, identity=None),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
