@@ -21,7 +21,7 @@ test: $(FULL)
 # Kills and lost connections in whole runs, the long ones too. The whole of it writes docs/recovery.md.
 chaos: $(FULL)
 	scripts/install-debian-packages
-	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest tests/chaos tests/stack/engines/test_vllm_family.py tests/stack/test_failed_prompts.py $(ARGS)
+	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest tests/chaos tests/stack/engines/test_vllm_family.py $(ARGS)
 
 lint: $(FULL)
 	.venv/bin/ruff check

@@ -55,7 +55,6 @@ async def test_prompts_that_do_not_fit_are_quarantined_and_replaced_while_the_re
     assert run.verify().returncode == 0, run.verify().stdout
 
 
-@pytest.mark.long
 async def test_a_group_that_does_not_end_is_closed_by_its_deadline_and_an_operator_is_asked(
     start_run: Start, helm: Helm, ledger: Ledger
 ) -> None:
