@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from stepwell.contracts.operators import OperatorNote
 from stepwell.contracts.run import Progress
+from tests.stack.tiny_run import TinyRun
 from workers.runtime import connect
 from workers.services.addresses import Addresses
 from workflows.ids import run_id
@@ -58,18 +59,21 @@ class Helm:
         """What the run does now."""
         return await self._handle(run).query("progress", result_type=Progress)
 
-    async def until(self, run: str, happened: Callable[[Progress], bool]) -> Progress:
-        """Waits until the run's progress is so, also for a run that is about to begin."""
+    async def until(self, run: TinyRun | str, happened: Callable[[Progress], bool]) -> Progress:
+        """Waits until the progress of a run is so, also of one that is about to begin; of a process, while it lives."""
         deadline = time.monotonic() + TIMEOUT_S
         progress: Progress | None = None
         while time.monotonic() < deadline:
             try:
-                progress = await self.progress(run)
+                progress = await self.progress(run if isinstance(run, str) else run.name)
             except RPCError as error:
                 if error.status not in NOT_YET:
                     raise
             if progress is not None and happened(progress):
                 return progress
+            if isinstance(run, TinyRun):
+                assert run.process is not None
+                assert run.process.poll() is None, f"{progress}\n{run.output}"
             await asyncio.sleep(0.2)
         raise AssertionError(f"{run} stands at {progress}")
 

@@ -131,7 +131,7 @@ async def _set_and_skip(run: TinyRun, helm: Helm) -> int:
 
 async def _limit_steps(run: TinyRun, helm: Helm, steps: int) -> None:
     await helm.ask(run.name, "limit", LimitNote(reason="the night ends", limit="steps", value=steps))
-    held = await helm.until(run.name, lambda progress: bool(progress.holds))
+    held = await helm.until(run, lambda progress: bool(progress.holds))
     assert held.holds[0].hold == "limit/steps"
     assert "move it with `limit steps" in await helm.refusal(run.name, "resume", OperatorNote())
     assert "is a limit" in await helm.refusal(run.name, "approve", GateNote(reason="x", gate="limit/steps"))
@@ -166,7 +166,7 @@ async def test_gates_ask_before_a_version_is_served_and_a_rejection_stops_the_ru
     run = start_run("gated", "run.max_steps=9", "gates.publish=true", "gates.grad_norm=[0.0,1e-9]")
 
     async def asked(gate: str) -> None:
-        progress = await helm.until(run.name, lambda progress: any(hold.hold == gate for hold in progress.holds))
+        progress = await helm.until(run, lambda progress: any(hold.hold == gate for hold in progress.holds))
         assert progress.state == "waiting"
 
     await asked("band/grad_norm/1")
@@ -221,15 +221,15 @@ def in_step(step: int) -> Callable[[list[Recorded]], bool]:
 async def test_a_limit_holds_the_run_an_open_prompt_is_skipped_and_a_stop_validates_what_was_made(
     start_run: Start, helm: Helm, ledger: Ledger
 ) -> None:
-    run = start_run("farewell", "run.max_steps=200", "run.prompts_per_step=8", "limits.generated_tokens=150")
-    held = await helm.until(run.name, lambda progress: bool(progress.holds))
+    run = start_run("farewell", "run.max_steps=20", "run.prompts_per_step=32", "limits.generated_tokens=150")
+    held = await helm.until(run, lambda progress: bool(progress.holds))
     assert held.holds[0].hold == "limit/generated_tokens"
     assert "the limit is 150" in held.holds[0].cause
     assert held.state == "paused"
 
     step = str(held.generating)
-    streams = [await ledger.read(prompt_stream(run.name, step, prompt)) for prompt in range(8)]
-    skipped = next(prompt for prompt in range(8) if not isinstance(streams[prompt][-1].event, GroupClosed))
+    streams = [await ledger.read(prompt_stream(run.name, step, prompt)) for prompt in range(32)]
+    skipped = next(prompt for prompt in range(32) if not isinstance(streams[prompt][-1].event, GroupClosed))
     await helm.ask(run.name, "skip", SkipNote(reason="it leaks", step=held.generating, prompt=skipped))
     await helm.ask(run.name, "limit", LimitNote(reason="more is allowed", limit="generated_tokens", value=None))
     await helm.ask(run.name, "stop", StopNote(reason="the budget ends", at="validation"))

@@ -25,6 +25,7 @@ from workers.services.errors import NotReadyError
 from workers.services.home import Home, is_locked
 from workers.services.lifecycle import down, purge, services_of, up
 from workers.services.plan import SupervisorState, read_plan, read_state
+from workers.services.report import status
 from workers.services.settings import ServiceName, load_settings
 from workers.services.temporal import RETENTION, SEARCH_ATTRIBUTES
 
@@ -100,6 +101,14 @@ def test_two_ups_at_once_both_succeed_with_one_supervisor(home: Home) -> None:
     assert outputs[0][0] == outputs[1][0]
     assert all(service.starts == 1 for service in state_of(home).services.values())
     assert (home.logs / "supervisor.log").read_text().count("started, pid") == len(ServiceName)
+
+
+def test_many_may_look_at_once_at_services_that_run(home: Home) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        reports = list(pool.map(lambda _: status(home.root), range(24)))
+    assert {(each.service, each.state) for report in reports for each in report.services} == {
+        (name, "running") for name in ServiceName
+    }
 
 
 def test_up_again_changes_nothing(home: Home) -> None:

@@ -25,7 +25,7 @@ from workers.services.addresses import Addresses
 
 pytestmark = pytest.mark.timeout(400)
 
-RUN = "stalled"
+RUN = "crewless"
 NOTICED_S = 60.0
 TIMEOUT_S = 150.0
 

