@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
         print(tomli_w.dumps(recipe.model_dump(mode="json", exclude_none=True)), end="")
         return 0
-    from db.migrate import upgrade
+    from db.migrate import bring_up
     from workers.preflight import preflight
     from workers.services.lifecycle import held
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         asyncio.run(preflight(recipe))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals stop the run in the same, clean way
     with held() as addresses:
-        upgrade(addresses.migrator)
+        bring_up(addresses.migrator, addresses.appender)
         return asyncio.run(_run(addresses, recipe, args.name, with_workers=not args.no_workers))
 
 

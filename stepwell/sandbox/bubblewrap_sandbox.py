@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from stepwell.sandbox.cgroups import Cgroup
 from stepwell.sandbox.folders import remove_tree
 from stepwell.sandbox.frames import ChannelClosed, ChannelCorrupt, FrameChannel
 from stepwell.sandbox.protocol import ExecEnd, ExecResult, SandboxError, SandboxLimits
@@ -32,12 +33,15 @@ class BubblewrapSandbox:
         folder: Path,
         files: Mapping[str, bytes],
         limits: SandboxLimits,
+        group: Cgroup | None,
     ) -> None:
         self._process = process
         self._channel = channel
         self._folder = folder
         self._files = dict(files)
         self._limits = limits
+        self.group = group
+        """Control group that everything inside is in; None where there are none."""
         self._lock = asyncio.Lock()
         self._gone: str | None = None
         self._clock: asyncio.TimerHandle | None = None
@@ -63,6 +67,12 @@ class BubblewrapSandbox:
             raise SandboxError(said or f"the process inside did not start ({type(error).__name__})") from error
         if greeting != [b"ready"]:
             raise SandboxError(f"the process inside greeted with {greeting!r}")
+        if self.group is not None:  # before the first command, which like all others starts inside
+            try:
+                for child in self._children():
+                    self.group.add(child)
+            except OSError as error:
+                raise SandboxError(f"the process inside cannot be put in a control group: {error}") from error
         self._clock = asyncio.get_running_loop().call_later(
             self._limits.wall_clock_s, self._end_service, f"its wall clock of {self._limits.wall_clock_s} s has ended"
         )
@@ -161,16 +171,25 @@ class BubblewrapSandbox:
         self._end_service("it was destroyed")
         if not await _ends(self._process, END_TIMEOUT_S):
             # The process inside did not see its channel close. Killing it kills all, and its waiting parent ends.
-            for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
-                os.kill(int(child), signal.SIGKILL)
+            for child in self._children():
+                os.kill(child, signal.SIGKILL)
             if not await _ends(self._process, END_TIMEOUT_S):
                 raise SandboxError(f"process {self.pid} did not end {END_TIMEOUT_S} s after SIGKILL: look at its state")
         self._process.wait()
         async with self._lock:  # A request under way has seen the end of the channel by now, or does so next.
             self._channel.close()
-        await asyncio.to_thread(remove_tree, self._folder)
+        await asyncio.to_thread(self._remove)
         if self._on_destroyed is not None:
             self._on_destroyed()
+
+    def _children(self) -> list[int]:
+        """The process inside, as the host numbers it."""
+        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
+    def _remove(self) -> None:
+        if self.group is not None:
+            self.group.remove()
+        remove_tree(self._folder)
 
     def _end_service(self, reason: str) -> None:
         """Refuses further requests and hangs up, which ends all processes inside."""

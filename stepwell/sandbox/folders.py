@@ -10,6 +10,17 @@ _OWNED = re.compile(r"(?P<pid>\d+)-(?P<start>\d+)-\d+")
 _number = itertools.count()
 
 
+def owner_name() -> str:
+    """This process by its id and start time: what names of that it owns begin with, before `-` and a number."""
+    return f"{os.getpid()}-{_start_of(os.getpid())}"
+
+
+def owner_is_dead(name: str) -> bool:
+    """Whether a name says whose the thing is, and that process is gone."""
+    owner = _OWNED.fullmatch(name)
+    return owner is not None and _start_of(int(owner["pid"])) != int(owner["start"])
+
+
 def make_owned_folder(root: Path) -> Path:
     """A fresh folder under `root` that names this process by its id and start time.
 
@@ -17,7 +28,7 @@ def make_owned_folder(root: Path) -> Path:
         OSError: it cannot be made.
     """
     root.mkdir(parents=True, exist_ok=True)
-    folder = root / f"{os.getpid()}-{_start_of(os.getpid())}-{next(_number)}"
+    folder = root / f"{owner_name()}-{next(_number)}"
     folder.mkdir(mode=0o755)
     return folder
 
@@ -28,8 +39,7 @@ def sweep(root: Path) -> list[Path]:
         return []
     removed: list[Path] = []
     for folder in sorted(root.iterdir()):
-        owner = _OWNED.fullmatch(folder.name)
-        if owner and _start_of(int(owner["pid"])) != int(owner["start"]):
+        if owner_is_dead(folder.name):
             remove_tree(folder)
             removed.append(folder)
     return removed

