@@ -207,7 +207,7 @@ class Ledger:
         return {row.stream: Head(row.seq, row.hash) for row in await self._database.rows(_HEADS, prefix_range(prefix))}
 
     async def streams(self, prefix: str) -> list[str]:
-        """Names of the streams that begin so, the oldest first: in order of their first events, whatever a clock said."""
+        """Names of the streams that begin so, the oldest first: in order of their first events, whatever clocks say."""
         return [row.stream for row in await self._database.rows(_STREAMS, prefix_range(prefix))]
 
     async def read_after(self, position: Position, prefix: str = "", limit: int = 1000) -> Page:
