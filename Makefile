@@ -13,15 +13,15 @@ FULL := .venv/installed-full
 run: $(BASE)
 	.venv/bin/stepwell run $(RECIPE) $(ARGS)
 
-# All but the tests marked `long`. `make test ARGS='-k ledger'` for a few.
+# All but the tests marked `long`, two files at a time: most of a test is waiting. `make test ARGS='-k ledger'` for a few.
 test: $(FULL)
 	scripts/install-debian-packages
-	.venv/bin/python -m pytest -m 'not long' $(ARGS)
+	.venv/bin/python -m pytest -m 'not long' $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
-# Kills and lost connections in whole runs, the long ones too. The whole of it writes docs/recovery.md.
+# Kills and lost connections in whole runs, and all tests marked `long`. The whole of it writes docs/recovery.md.
 chaos: $(FULL)
 	scripts/install-debian-packages
-	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest tests/chaos tests/stack/engines/test_vllm_family.py $(ARGS)
+	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest -m 'chaos or long' $(ARGS)
 
 lint: $(FULL)
 	.venv/bin/ruff check
