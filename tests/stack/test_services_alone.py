@@ -118,6 +118,19 @@ def test_a_killed_up_leaves_services_that_the_next_one_finishes(postgres_home: H
         assert connection.execute("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'stepwell%'").fetchone() == (4,)
 
 
+def test_a_server_minds_signals_that_its_starter_ignores() -> None:
+    script = """
+import signal, subprocess
+from workers.services.plan import launcher_argv
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)  # as a shell does for what it runs in the background
+argv = ["/bin/grep", "SigIgn", "/proc/self/status"]
+subprocess.run(launcher_argv(argv, death_signal=signal.SIGKILL, identity=None), check=True)
+"""
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert int(said.split()[1], 16) == 0
+
+
 def test_services_end_with_the_block_that_holds_them(postgres_home: Home) -> None:
     with held(), held():
         state = running(postgres_home)
