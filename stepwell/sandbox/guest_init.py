@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 WORK = b"/work"
-SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25  # `signal` imports `enum`, which costs milliseconds.
+SIGINT, SIGKILL, SIGPIPE, SIGXFSZ = 2, 9, 13, 25  # `signal` imports `enum`, which costs milliseconds.
 WATCH_S = 0.02
 DISK_WATCH_S = 0.25
 READ_BYTES = 1 << 16
@@ -439,6 +439,14 @@ def become_opaque() -> None:
         raise OSError("prctl(PR_SET_DUMPABLE) failed")
 
 
+def become_deaf() -> None:
+    """Keeps commands from ending this process by the one signal for which Python has a handler of its own: the kernel
+    keeps from process 1 what its namespace sends it and it does not handle."""
+    import _signal  # `signal` imports `enum`, which costs milliseconds.
+
+    _signal.signal(SIGINT, _signal.SIG_DFL)
+
+
 def set_limits(limits: Limits) -> None:
     """Limits that commands inherit. Those of memory come after this process's own start."""
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
@@ -459,6 +467,7 @@ def main() -> None:
     home = os.environ["HOME"]
     os.makedirs(home, exist_ok=True)
     become_opaque()
+    become_deaf()
     set_limits(limits)
     send(channel, [b"ready"])
     while True:

@@ -16,6 +16,8 @@ GRACE_S = 60.0
 """Life of the sandbox beyond the wall clock of the tests."""
 LOOK_TIMEOUT_S = 30.0
 
+_NO_BYTECODE = ("-B", "-X", "pycache_prefix=/nonexistent")
+"""Tested code must not leave bytecode where the next test file is looked for."""
 _LOOK = """
 import os, sys
 for path in sys.argv[1:]:
@@ -110,7 +112,7 @@ async def _altered(
 
 def _command(grader: Literal["calls", "pytest"]) -> list[str]:
     isolation = ["-I", "-S"] if grader == "calls" else ["-I"]
-    return ["python3", *isolation, "-c", _runner(grader)]
+    return ["python3", *isolation, *_NO_BYTECODE, "-c", _runner(grader)]
 
 
 @cache
