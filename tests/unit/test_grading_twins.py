@@ -40,6 +40,9 @@ def expectations(body: str) -> list[tuple[str, tuple[str, ...], int]]:
         ("assert f(1) not in x", [("not in", ("in",), TURNED)]),
         ("assert f(1) < 3", [("<", (">=",), TURNED)]),
         ("assert f(1) == g(1)", [("==", ("!=",), TURNED_EQUALITY)]),
+        ("for x, y in [(1, True), (2, False)]: assert f(x) == y", [("True", ("False",), 0), ("False", ("True",), 0)]),
+        ("y = True; assert f(1) == y", [("True", ("False",), LITERAL)]),
+        ("y = True; assert f(y) == y", [("==", ("!=",), TURNED_EQUALITY)]),
         ("self.assertTrue(f(1))", [("assertTrue", ("assertFalse",), TURNED)]),
     ],
 )
@@ -63,9 +66,10 @@ def test_another_exception_is_expected_that_is_no_kin_of_the_first() -> None:
         "assert f(1) == 0x10",
         "x = 5",
         "with pytest.raises(MyError): f(1)",
+        "x = 5; assert g(x) == f(1)",
     ],
 )
-def test_what_has_no_safe_other_expectation_is_left_alone(body: str) -> None:
+def test_what_has_no_other_constant_is_given_none(body: str) -> None:
     assert [one for one in expectations(body) if one[2] == LITERAL] == []
 
 

@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -35,7 +36,7 @@ _METHOD_PAIRS = (
     ("assertLess", "assertGreaterEqual"),
 )
 _TURNED_METHODS = dict([*_METHOD_PAIRS, *((second, first) for first, second in _METHOD_PAIRS)])
-_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+_EXCEPTIONS = ("ValueError", "TypeError", "KeyError", "IndexError", "AttributeError")
 _RAISES = frozenset({"raises", "assertRaises"})
 _LETTERS = "aeiou", "bcdfgklmnprst"
 
@@ -60,10 +61,11 @@ def expectations_of(source: str, function: ast.FunctionDef) -> list[Expectation]
     solution fails it.
     """
     text = _Text(source)
+    named = _named_once(function)
     found: list[Expectation] = []
     for node in _own_nodes(function):
         if isinstance(node, ast.Assert):
-            found += _of_assertion(text, node.test)
+            found += _of_assertion(text, node.test, named)
         elif isinstance(node, ast.Call):
             found += _of_call(text, node)
     return found
@@ -94,10 +96,13 @@ class _Text:
         return text if same and "\n" not in text else None
 
 
-def _of_assertion(text: _Text, test: ast.expr) -> list[Expectation]:
+def _of_assertion(text: _Text, test: ast.expr, named: Mapping[str, Sequence[ast.expr]]) -> list[Expectation]:
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         left, right = test.left, test.comparators[0]
-        literals = _literals(text, left, right) if isinstance(test.ops[0], ast.Eq) else []
+        literals: list[Expectation] = []
+        if isinstance(test.ops[0], ast.Eq):
+            pairs = [(one, other) for one in _values(left, named) for other in _values(right, named)]
+            literals = list(dict.fromkeys(found for pair in pairs for found in _literals(text, *pair)))
         return literals or _turned_operator(text, left, test.ops[0], right)
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         inner, whole = text.of(test.operand), text.of(test)
@@ -106,6 +111,34 @@ def _of_assertion(text: _Text, test: ast.expr) -> list[Expectation]:
         inner = text.of(test)
         return [Expectation(*text.span(test), TURNED, (f"not {inner}",))] if inner else []
     return []
+
+
+def _values(side: ast.expr, named: Mapping[str, Sequence[ast.expr]]) -> Sequence[ast.expr]:
+    """What stands on one side: the side, or what its name stands for."""
+    return named.get(side.id, [side]) if isinstance(side, ast.Name) else [side]
+
+
+def _named_once(function: ast.FunctionDef) -> dict[str, Sequence[ast.expr]]:
+    """Names that are read in one place, to what they are given: by an assignment, or by a loop over rows of a table."""
+    reads: Counter[str] = Counter()
+    given: dict[str, list[ast.expr]] = {}
+    for node in _own_nodes(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            reads[node.id] += 1
+        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            given.setdefault(node.targets[0].id, []).append(node.value)
+        elif isinstance(node, ast.For) and isinstance(node.iter, ast.List | ast.Tuple):
+            for row in node.iter.elts:
+                for name, value in _pairs(node.target, row):
+                    given.setdefault(name, []).append(value)
+    return {name: values for name, values in given.items() if reads[name] == 1}
+
+
+def _pairs(target: ast.expr, row: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Tuple) and isinstance(row, ast.Tuple) and len(target.elts) == len(row.elts):
+        for name, value in zip(target.elts, row.elts, strict=True):
+            if isinstance(name, ast.Name):
+                yield name.id, value
 
 
 def _of_call(text: _Text, call: ast.Call) -> list[Expectation]:
@@ -223,10 +256,7 @@ def _turned_operator(text: _Text, left: ast.expr, operator: ast.cmpop, right: as
 
 
 def _other_exceptions(text: _Text, name: ast.Name) -> list[Expectation]:
-    expected = next((one for one in _EXCEPTIONS if one.__name__ == name.id), None)
-    if expected is None:
-        return []
-    return [Expectation(*text.span(name), TURNED, tuple(one.__name__ for one in _EXCEPTIONS if one is not expected))]
+    return [Expectation(*text.span(name), TURNED, tuple(other for other in _EXCEPTIONS if other != name.id))]
 
 
 def _own_nodes(function: ast.FunctionDef) -> Iterator[ast.AST]:
