@@ -148,7 +148,7 @@ def repaired(appended: str) -> dict[str, bytes]:
 def caught_by(reason: str) -> str:
     """The mechanism that a reason names."""
     put_back = ", put back" if "put back before the tests" in reason else ""
-    if "other results were expected" in reason or "something else was expected" in reason:
+    if "other results were expected of" in reason or "something else was expected" in reason:
         return "twin" + put_back
     return next((name for said, name in _CAUGHT.items() if said in reason), "unknown") + put_back
 

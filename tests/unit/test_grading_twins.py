@@ -132,7 +132,15 @@ def test_a_twin_has_the_same_lines_and_names_and_other_constants(seed: int) -> N
     before, after = SOURCE.split("\n"), text.split("\n")
     assert len(before) == len(after)
     assert [place for place, line in enumerate(before) if line != after[place]] == [5, 8]
-    assert twin.moved == {"t.py::test_c[1]", "t.py::test_c[2]", "t.py::TestA::test_b"}
+    assert [test for test in EXPECTED if twin.touches(test)] == list(EXPECTED[:3])
+
+
+def test_a_class_that_inherits_a_changed_function_is_touched_too() -> None:
+    units = units_of({"t.py": SOURCE}, EXPECTED)
+    twin = twin_of({"t.py": SOURCE}, units[:1], random.Random(0))
+    assert twin.touches("t.py::TestHeir::test_b[1]")
+    assert not twin.touches("t.py::test_c[1]")
+    assert not twin.touches("u.py::TestHeir::test_b")
 
 
 def unit(number: int) -> Unit:

@@ -22,6 +22,7 @@ from stepwell.tasks.grading.judge import (
     conviction,
     fault_of,
     outcomes_of,
+    strays_of,
     told_apart,
     unmoved_by,
 )
@@ -97,18 +98,24 @@ class _Grading:
         if fault is not None:
             return self.nothing(fault, outcomes, timed_out=run.end == "timeout")
         bent = bent_canaries(run, tests.canaries)
-        fault = (await self._convict(bent, tests)).conviction if bent else None
+        fault = await self._convict(tests, bent)
         if fault is None:
             fault = await self._twins(units)
         if fault is not None:
             return self.nothing(fault, outcomes)
         return Score(value=1.0, outcomes=outcomes, report=f"all {len(outcomes)} tests passed")
 
-    async def _convict(self, suspects: Suspects, tests: TestFiles) -> Trial:
-        """Tries suspects by what the reference solution does with the same tests."""
+    async def _convict(self, tests: TestFiles, *suspects: Suspects | None) -> str | None:
+        """The reason, if the reference solution does otherwise with the same test files."""
+        found = [one for one in suspects if one is not None]
+        if not found:
+            return None
         reference = await self._bench.run_reference(tests)
-        convicting = told_apart(suspects, reference)
-        return Trial(conviction(suspects, convicting) if convicting else None, frozenset(suspects.tests))
+        for one in found:
+            convicting = told_apart(one, reference)
+            if convicting:
+                return conviction(one, convicting)
+        return None
 
     async def _twins(self, units: tuple[Unit, ...]) -> str | None:
         """Why the work is not what passed the tests, or None."""
@@ -128,12 +135,12 @@ class _Grading:
         """One run where some of the expectations are others."""
         tests = self._bench.with_canaries(twin.files)
         run = await self._bench.run(tests, patience=PATIENCE)
-        same = [test for test in self._task.expected if test not in twin.moved]
-        fault = fault_of(run, same, PATIENCE * self._task.timeout_s)
+        fault = fault_of(run, (), PATIENCE * self._task.timeout_s)
         if fault is not None:
-            return Trial(f"in a run of its tests where other results were expected of some, {fault}")
-        suspects = unmoved_by(twin, run)
-        return Trial() if suspects is None else await self._convict(suspects, tests)
+            return Trial(f"in a run where other results were expected of some tests, {fault}")
+        unmoved, strays = unmoved_by(twin, run), strays_of(twin, run, self._task.expected)
+        convicted = await self._convict(tests, unmoved, strays)
+        return Trial(convicted, frozenset(unmoved.tests if unmoved else ()))
 
 
 @lru_cache(maxsize=256)

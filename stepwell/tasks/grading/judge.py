@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from stepwell.sandbox.protocol import ExecEnd
 from stepwell.tasks.grading.run_tests import TestRun
@@ -14,11 +15,13 @@ NAMED = 5
 
 @dataclass(frozen=True)
 class Suspects:
-    """Tests that should have failed and passed: they convict if honest work fails them."""
+    """Tests that did not do what honest work does, if the reference solution does otherwise."""
 
     what: str
     """What they are, for the reason."""
     tests: tuple[str, ...]
+    honest: Literal["passes", "fails"] = "fails"
+    """What the reference solution does with them where they convict."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +81,25 @@ def unmoved_by(twin: Twin, run: TestRun) -> Suspects | None:
     return Suspects(f"of {len(twin.changed)} tests passed although something else was expected of them", tests)
 
 
+def strays_of(twin: Twin, run: TestRun, expected: Sequence[str]) -> Suspects | None:
+    """The expected tests that did not pass although nothing else was expected of them."""
+    same = [test for test in expected if not twin.touches(test)]
+    strays = tuple(test for test in same if test not in run.tests or not run.tests[test].passed)
+    if not strays:
+        return None
+    what = f"of {len(same)} tests, which had passed, did not where other results were expected of other tests"
+    return Suspects(what, strays, honest="passes")
+
+
 def _failed(run: TestRun, test: str) -> bool:
     return test in run.tests and not run.tests[test].passed
 
 
 def told_apart(suspects: Suspects, reference: TestRun) -> tuple[str, ...]:
-    """Those that the reference solution fails, as honest work does: the others tell nothing."""
-    return tuple(test for test in suspects.tests if _failed(reference, test))
+    """Those with which the reference solution, as honest work, does otherwise: the others tell nothing."""
+    if suspects.honest == "fails":
+        return tuple(test for test in suspects.tests if _failed(reference, test))
+    return tuple(test for test in suspects.tests if test in reference.tests and reference.tests[test].passed)
 
 
 def conviction(suspects: Suspects, convicting: Sequence[str]) -> str:
