@@ -10,7 +10,7 @@ from tests.redteam.red_team import Found
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "grading.md"
 BEGIN = "<!-- from here to the mark below: written by `make redteam` -->"
 END = "<!-- end of what `make redteam` writes -->"
-LONGEST_REASON = 220
+LONGEST_REASON = 140
 _HEADING = ("cheat", "what it tries", "runners", "reward", "caught by", "reason")
 
 
@@ -65,9 +65,11 @@ def read_facts(text: str) -> list[tuple[str, ...]]:
 
 
 def reason_of(report: str) -> str:
-    """A reason on one line of a table."""
-    text = " ".join(report.split())
-    return text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + " …"
+    """A reason on one line of a table: its beginning, and what was put back."""
+    said, mark, put_back = " ".join(report.split()).partition("; put back before the tests: ")
+    if len(said) > LONGEST_REASON:
+        said = said[:LONGEST_REASON] + " …"
+    return said + mark + put_back
 
 
 def _facts_of(same: Sequence[Found]) -> list[str]:

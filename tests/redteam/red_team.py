@@ -3,11 +3,12 @@
 import asyncio
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from string import Template
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from stepwell.sandbox.protocol import SandboxFactory, SandboxLimits
 from stepwell.tasks.grading.grade import grade
@@ -17,7 +18,11 @@ from tests.redteam.tasks import Grader, TestsForm, target, task_for
 FOLDER = Path(__file__).parent / "cheats"
 HONEST = Path(__file__).with_name("honest.toml")
 AT_ONCE = 3
-COMMAND_TIMEOUT_S = 60.0
+TRIES = 4
+PATIENCE = 3.0
+"""Each try of a grading has this many times the deadline of the one before: a failure is tried again, as in a run."""
+COMMAND_TIMEOUT_S = 300.0
+USUAL_TIMEOUT_S = 120.0
 SEED = 5
 """Of every grading here, so that a run says what the one before said. In use it is a secret."""
 
@@ -59,7 +64,8 @@ class Cheat(Left):
     graders: tuple[Grader, ...] = ("pytest",)
     tests: TestsForm = "plain"
     """Form of the hidden tests."""
-    timeout_s: float = 60.0
+    timeout_s: float | None = None
+    """Deadline, of those that run into it."""
     chapter: str
 
 
@@ -79,7 +85,6 @@ class Found(BaseModel):
     """None: it was not graded."""
     reason: str
     caught: str
-    values: dict[str, str] = Field(default_factory=dict)
 
 
 @cache
@@ -103,17 +108,26 @@ async def try_all(of: Sequence[Cheat], factory: SandboxFactory) -> list[Found]:
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(cheat: Cheat, grader: Grader) -> Found:
-        async with room:
-            changed = await left_by(cheat, factory)
-            task = task_for(cheat.tests, grader, cheat.timeout_s)
-            verdict = await grade(task, changed, factory, seed=SEED)
-        if not isinstance(verdict, Score):
-            return Found(cheat=cheat, grader=grader, score=None, reason=verdict.cause, caught="not graded")
-        return Found(
-            cheat=cheat, grader=grader, score=verdict.value, reason=verdict.report, caught=caught_by(verdict.report)
-        )
+        async with (
+            room if cheat.timeout_s is None else nullcontext()
+        ):  # Those that wait for a deadline do nothing else.
+            return await _try_one(cheat, grader, factory)
 
     return await asyncio.gather(*(one(cheat, grader) for cheat in of for grader in cheat.graders))
+
+
+async def _try_one(cheat: Cheat, grader: Grader, factory: SandboxFactory) -> Found:
+    changed = await left_by(cheat, factory)
+    timeout_s = cheat.timeout_s or USUAL_TIMEOUT_S
+    cause = ""
+    for _ in range(TRIES):
+        verdict = await grade(task_for(cheat.tests, grader, timeout_s), changed, factory, seed=SEED)
+        if isinstance(verdict, Score):
+            caught = caught_by(verdict.report)
+            return Found(cheat=cheat, grader=grader, score=verdict.value, reason=verdict.report, caught=caught)
+        cause = verdict.cause
+        timeout_s *= PATIENCE
+    return Found(cheat=cheat, grader=grader, score=None, reason=cause, caught="not graded")
 
 
 async def left_by(

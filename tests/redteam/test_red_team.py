@@ -11,6 +11,9 @@ from tests.redteam.page import PAGE, facts, read_facts, wanted_page, write
 from tests.redteam.red_team import Found, With, cheats, honest, left_by, repaired, try_all
 from tests.redteam.tasks import Grader, TestsForm, task_for
 
+pytestmark = pytest.mark.timeout(1800)  # The first test waits for all cheats to be tried.
+TIMEOUT_S = 300.0
+
 
 @pytest.fixture(scope="module")
 async def factory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BubblewrapFactory]:
@@ -45,14 +48,14 @@ def test_a_cheat_gets_0_and_a_reason_that_says_how_it_was_found_out(found: list[
 @pytest.mark.parametrize("extra", honest(), ids=lambda one: one.name)
 async def test_honest_work_gets_1_whatever_is_with_it(factory: BubblewrapFactory, extra: With, grader: Grader) -> None:
     changed = await left_by(extra, factory, repaired(extra.appended))
-    verdict = await grade(task_for("plain", grader, 60.0), changed, factory)
+    verdict = await grade(task_for("plain", grader, TIMEOUT_S), changed, factory)
     assert isinstance(verdict, Score)
     assert verdict.value == 1.0, verdict.report
 
 
 @pytest.mark.parametrize("form", ["two files", "unittest"])
 async def test_honest_work_gets_1_in_every_form_of_the_tests(factory: BubblewrapFactory, form: TestsForm) -> None:
-    verdict = await grade(task_for(form, "pytest", 60.0), {**repaired("")}, factory)
+    verdict = await grade(task_for(form, "pytest", TIMEOUT_S), {**repaired("")}, factory)
     assert isinstance(verdict, Score)
     assert verdict.value == 1.0, verdict.report
 

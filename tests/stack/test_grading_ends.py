@@ -25,6 +25,7 @@ TASK = Task(
     grader="calls",
     protected=("tests",),
     expected=("tests/test_h.py::test_area",),
+    timeout_s=120.0,
 )
 MARK = b"# deadly\n"
 HONEST = {"shapes.py": FIXED.encode()}
