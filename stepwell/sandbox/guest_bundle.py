@@ -1,9 +1,9 @@
 """Programs of ours that run inside any image: the process inside, the Python that runs it, and `bwrap`.
 
 An image has a C library and a Python of its own, older or newer than ours or none, and neither is trusted. So the base
-interpreter of this environment goes in with all that it loads, down to the loader that starts it: the files that it has
-open after the imports of `guest_init`. Started through that loader with a library path on its command line, it needs no
-variable of the environment, and so leaks none into commands.
+interpreter of this environment goes in with all that it loads for the imports of `guest_init`, down to the loader that
+starts it. Started through that loader with a library path on its command line, it needs no variable of the environment,
+and so leaks none into commands.
 """
 
 import os
@@ -26,10 +26,7 @@ import __future__, _ctypes, encodings.utf_8, errno, fcntl, hashlib, os, resource
 print(sys.base_prefix)
 for module in list(sys.modules.values()):
     if getattr(module, "__file__", None):
-        print("module", module.__file__)
-with open("/proc/self/maps") as maps:
-    for mapped in sorted({line.split(None, 5)[5].rstrip() for line in maps if line.count("/")}):
-        print("mapped", mapped)
+        print(module.__file__)
 """
 
 
@@ -58,14 +55,14 @@ def write_guest_bundle(folder: Path, bwrap: Path) -> GuestBundle:
         OSError: the disk failed.
     """
     python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    prefix, *lines = _output([str(python), "-I", "-S", "-c", _PROBE]).splitlines()
-    found = [(kind, Path(file)) for kind, file in (line.split(" ", 1) for line in lines)]
-    modules = {file for kind, file in found if kind == "module"} | {Path(os.__file__)}
-    libraries = {file for kind, file in found if kind == "mapped" and ".so" in file.name} - modules
-    libraries |= _libraries_of(bwrap)
-    loader = next((file for file in sorted(libraries) if file.name.startswith("ld-")), None)
+    prefix, *files = _output([str(python), "-I", "-S", "-c", _PROBE]).splitlines()
+    modules = {Path(file) for file in files} | {Path(os.__file__)}
+    libraries = _linked(_output([str(python)], {"LD_TRACE_LOADED_OBJECTS": "1"}))
+    loader = next((library for library in libraries if library.name.startswith("ld-")), None)
     if loader is None:
-        raise SandboxError(f"{python} has no loader among what it maps: use a Python that is linked against glibc")
+        raise SandboxError(f"{python} is started by no loader of glibc: use a Python that is linked against it")
+    for linked in (bwrap, *(module for module in modules if module.suffix == ".so")):
+        libraries |= _linked(_output([str(loader), "--list", str(linked)]))
     for module in modules:
         _copy_module(module, folder / "python" / module.relative_to(prefix))
     (folder / "python" / "bin").mkdir()
@@ -96,9 +93,8 @@ def _compile(source: Path, target: Path) -> None:
     )
 
 
-def _libraries_of(program: Path) -> set[Path]:
-    """The libraries that a program would be started with, by the word of its own loader."""
-    said = _output([str(program)], {"LD_TRACE_LOADED_OBJECTS": "1"})
+def _linked(said: str) -> set[Path]:
+    """The libraries of a program by the word of its loader, under the names that it asks for."""
     words = [word for line in said.splitlines() for word in line.split() if word.startswith("/")]
     return {Path(word) for word in words}
 
