@@ -160,7 +160,10 @@ class _Prepared:
         said = done.stderr.decode(errors="replace").strip()
         if done.returncode != 0:
             raise SandboxError(_explain(said or f"the image {place.image} ended with status {done.returncode}"))
-        inside = parse_probe(done.stdout)
+        try:
+            inside = parse_probe(done.stdout)
+        except ValueError as error:
+            raise SandboxError(_explain(f"{error}; {said}")) from error
         etc = self._folder / f"etc-{number}"
         inside.write_etc(etc)
         return _Image(inside, etc)

@@ -3,6 +3,7 @@
 Found out once an image, by running our own Python in it: nothing of the image's is trusted to answer, nor needed.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,7 +56,7 @@ class ImageInside:
         """
         folder.mkdir()
         for name, text in (("passwd", self.passwd), ("group", self.group), ("hosts", HOSTS)):
-            (folder / name).write_text(text)
+            (folder / name).write_bytes(os.fsencode(text))
 
 
 def parse_probe(output: bytes) -> ImageInside:
@@ -64,9 +65,10 @@ def parse_probe(output: bytes) -> ImageInside:
     Raises:
         ValueError: it printed something else.
     """
-    folder, passwd, group, *settings = output.decode(errors="surrogateescape").split("\0")
-    if folder not in ("missing", "empty", "full"):
+    folder, *rest = os.fsdecode(output).split("\0")
+    if folder not in ("missing", "empty", "full") or len(rest) < 2:
         raise ValueError(f"the probe of an image said {output[:200]!r}")
+    passwd, group, *settings = rest
     environment = image_environment(dict(setting.split("=", 1) for setting in settings))
     passwd = with_user(passwd, f"agent:x:{USER_ID}:{USER_ID}:agent:{environment['HOME']}:/bin/sh")
     return ImageInside(folder, environment, passwd, with_user(group, f"agent:x:{USER_ID}:"))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from stepwell.sandbox.apptainer import ApptainerFactory
+from stepwell.sandbox.by_image import SandboxesByImage
 from stepwell.sandbox.folders import sweep
 from stepwell.sandbox.images import (
     ImageError,
@@ -167,6 +168,19 @@ async def test_an_unpacked_root_is_an_image_too(factory: ApptainerFactory, small
     await output_of(sandbox, "bash", "-c", "echo changed > in_image.txt; rm -r pkg")
     assert (small_root / "repository" / "in_image.txt").read_bytes() == WORK_FILES["in_image.txt"]
     assert await sandbox.changed_files() == {"in_image.txt": b"changed\n", "pkg/of_image.py": None}
+
+
+async def test_a_task_that_names_an_image_gets_it_and_another_the_system_of_the_machine(
+    tmp_path: Path, small_sif: Path
+) -> None:
+    factory = SandboxesByImage(tmp_path)
+    script = "test -e /.singularity.d && echo image || echo machine; pwd"
+    without = await factory.create({}, SandboxLimits(), work=REPOSITORY)
+    within = await factory.create({}, SandboxLimits(), str(small_sif), work=REPOSITORY)
+    assert await output_of(without, "bash", "-c", script) == "machine\n/repository\n"
+    assert await output_of(within, "bash", "-c", script) == "image\n/repository\n"
+    await factory.close()
+    assert list(tmp_path.glob("*")) == []
 
 
 # --- the image's programs
