@@ -2,12 +2,10 @@
 
 Prints medians in milliseconds and their ratio to the bare form of the same kind, which starts the same program in the
 same image and nothing else. The two alternate, so that whatever else the machine does weighs on both. An exec in a
-running sandbox is compared to the bare form too, since that is what else would run a command. The processor time of a
-whole life is told besides: it stays the same on a busy machine. Then 256 at once.
+running sandbox is compared to the bare form too, since that is what else would run a command. Then 256 at once.
 """
 
 import asyncio
-import resource
 import subprocess
 import sys
 import tempfile
@@ -57,12 +55,6 @@ async def timed_ms(work: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - started) * 1e3
 
 
-def processor_ms() -> float:
-    """Processor time so far, of this process and of those that have ended below it."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (time.process_time() + ended.ru_utime + ended.ru_stime) * 1e3
-
-
 async def compare(kind: str, factory: SandboxFactory, bare: list[str]) -> None:
     """Prints the lines of one kind."""
     box = await factory.create(FILES, SandboxLimits())
@@ -88,20 +80,13 @@ async def compare(kind: str, factory: SandboxFactory, bare: list[str]) -> None:
         "changed files": box.changed_files,
     }
     times: dict[str, list[float]] = {name: [] for name in work}
-    processor: dict[str, list[float]] = {"bare": [], "create and first command": []}
     for _ in range(ROUNDS):
         for name, piece in work.items():
-            before = processor_ms()
             times[name].append(await timed_ms(piece))
             if name == "create and first command":
                 await made_boxes.pop().destroy()
-            if name in processor:
-                processor[name].append(processor_ms() - before)
     for name, taken in times.items():
         print(f"{f'{kind}: {name}':44s} {median(taken):8.2f} ms {median(taken) / median(times['bare']):6.2f}")
-    bare_ms, life_ms = (median(taken) for taken in processor.values())
-    print(f"{f'{kind}: processor time of the bare form':44s} {bare_ms:8.2f} ms   1.00")
-    print(f"{f'{kind}: of create, command and destroy':44s} {life_ms:8.2f} ms {life_ms / bare_ms:6.2f}")
 
 
 async def open_many(kind: str, factory: SandboxFactory) -> None:

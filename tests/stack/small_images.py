@@ -19,12 +19,17 @@ def small_root() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def small_sif(small_root: Path) -> Iterator[Path]:
-    """The image; where there is no Apptainer to build it, the test is skipped."""
+def apptainer_program() -> Path:
+    """The program; where there is none the test is skipped."""
     try:
-        find_apptainer()
+        return find_apptainer()
     except ImageError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def small_sif(small_root: Path, apptainer_program: Path) -> Iterator[Path]:
+    """The image."""
     with tempfile.TemporaryDirectory(prefix="stepwell-test-image-") as folder:
         make_sif(small_root, Path(folder) / "small.sif")
         yield Path(folder) / "small.sif"
