@@ -6,7 +6,7 @@ ARGS ?=
 BASE := .venv/installed-base
 FULL := .venv/installed-full
 
-.PHONY: run test lint bench chaos
+.PHONY: run test lint bench chaos redteam
 .NOTPARALLEL:
 
 # Train a policy; the same command again goes on where it was. `make run RECIPE=recipes/smollm2.toml ARGS='--set run.max_steps=2'`.
@@ -24,6 +24,11 @@ chaos: $(FULL)
 	scripts/install-debian-packages
 	scripts/install-apptainer
 	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest -m 'chaos or long' $(ARGS)
+
+# Every cheat on the grader; writes the table in docs/grading.md.
+redteam: $(FULL)
+	scripts/install-debian-packages
+	GRADING_PAGE=docs/grading.md .venv/bin/python -m pytest tests/redteam $(ARGS)
 
 lint: $(FULL)
 	.venv/bin/ruff check
