@@ -16,11 +16,13 @@ run: $(BASE)
 # All but the tests marked `long`, two files at a time: most of a test is waiting. `make test ARGS='-k ledger'` for a few.
 test: $(FULL)
 	scripts/install-debian-packages
+	scripts/install-apptainer
 	.venv/bin/python -m pytest -m 'not long' $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 # Kills and lost connections in whole runs, and all tests marked `long`. The whole of it writes docs/recovery.md.
 chaos: $(FULL)
 	scripts/install-debian-packages
+	scripts/install-apptainer
 	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest -m 'chaos or long' $(ARGS)
 
 # Every cheat on the grader; writes the table in docs/grading.md.
@@ -35,6 +37,7 @@ lint: $(FULL)
 
 # Each comparison prints its ratios.
 bench: $(FULL)
+	scripts/install-apptainer
 	@for comparison in bench/*.py; do \
 		echo "== $$comparison"; \
 		.venv/bin/python "$$comparison" $(ARGS) || exit 1; \

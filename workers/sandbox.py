@@ -5,7 +5,7 @@ from activities.grading import GradingActivities
 from activities.policy_files import PolicyFiles
 from activities.rollout import RolloutActivities
 from db.engines import Engines
-from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.sandbox.by_image import SandboxesByImage
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
 from workflows.contracts import SANDBOX_QUEUE
@@ -19,7 +19,7 @@ async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
         concurrency: rollouts and gradings at once.
     """
     async with runtime("sandbox", addresses, connections=12, queue=SANDBOX_QUEUE) as opened:
-        sandboxes = BubblewrapFactory(opened.cache / "trees")
+        sandboxes = SandboxesByImage(opened.cache / "trees")
         engines = EnginePool(Engines(opened.database))
         rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores))
         grading = GradingActivities(opened.stores, sandboxes)
