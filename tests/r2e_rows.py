@@ -158,3 +158,16 @@ def write_folder(folder: Path) -> None:
         names = image_names(instance_id(number, REPOS[number % 3]))
         inner = images / "r2egym" if number < 2 else images
         (inner / names[number % 2]).write_bytes(b"SIF of %d" % number)
+
+
+def r2e_recipe(path: Path, **sections: dict[str, Any]) -> dict[str, Any]:
+    """A recipe on an imported set; sections are put over its own."""
+    values: dict[str, Any] = {
+        "run": {"max_steps": 1, "prompts_per_step": 2, "samples_per_prompt": 2},
+        "policy": {"kind": "smollm2"},
+        "tasks": {"source": "r2e", "path": str(path)},
+        "agent": {"tools": "codeact", "max_turns": 4, "max_context_tokens": 256, "max_turn_tokens": 64},
+        "optimiser": {"learning_rate": 1e-6},
+        "validation": {"tasks": 1},
+    }
+    return {"name": "r2e"} | values | {name: values.get(name, {}) | keys for name, keys in sections.items()}

@@ -7,8 +7,10 @@ import pytest
 
 from stepwell.agent.codeact import CodeActTools
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.sandbox.protocol import ExecEnd, Sandbox, SandboxLimits
+from stepwell.sandbox.protocol import ExecEnd, Sandbox, SandboxError, SandboxLimits
+from stepwell.tasks.grading.verdict import Failure, Score
 from stepwell.tasks.manifest import task_blob
+from stepwell.tasks.r2e.grade import grade_in_image
 from stepwell.tasks.r2e.hygiene import clean, hygiene
 from stepwell.tasks.r2e.image_run import OUTPUT_BYTES, ImageRun, run_in_image
 from stepwell.tasks.r2e.rows import parse_dataset_row
@@ -55,7 +57,7 @@ async def run(
     changed: Mapping[str, bytes | None],
     secrets: R2ESecrets = SECRETS,
     files: Mapping[str, str] = IMAGE,
-    timeout_s: float = 60.0,
+    timeout_s: float = 240.0,
 ) -> ImageRun:
     sandbox = await image(factory, files)
     try:
@@ -131,6 +133,32 @@ async def test_tests_that_are_changed_while_they_run_are_told(factory: Bubblewra
     assert ran.altered == ("r2e_tests/test_2.py",)
 
 
+@pytest.mark.parametrize(("changed", "value"), [(SECRETS.gold_files(), 1.0), ({}, 0.0), ({"/etc/x": b""}, 0.0)])
+async def test_work_is_graded_in_a_sandbox_that_is_gone_afterwards(
+    factory: BubblewrapFactory, changed: dict[str, bytes | None], value: float
+) -> None:
+    made: list[Sandbox] = []
+
+    async def create() -> Sandbox:
+        made.append(await image(factory))
+        return made[-1]
+
+    verdict = await grade_in_image(SECRETS, changed, create, work=WORK, timeout_s=240.0)
+    assert isinstance(verdict, Score)
+    assert verdict.value == value, verdict.report
+    for sandbox in made:
+        with pytest.raises(SandboxError):
+            await sandbox.exec(["true"], timeout_s=10)
+
+
+async def test_an_image_with_another_command_cannot_be_graded(factory: BubblewrapFactory) -> None:
+    verdict = await grade_in_image(
+        SECRETS, {}, lambda: image(factory, IMAGE | {"run_tests.sh": "make test\n"}), work=WORK
+    )
+    assert isinstance(verdict, Failure)
+    assert (verdict.kind, "run_tests.sh runs no Python" in verdict.cause) == ("data", True)
+
+
 async def test_what_the_image_has_beside_the_tests_stays(factory: BubblewrapFactory) -> None:
     tests = {"test_1.py": "def test_it():\n    assert open('r2e_tests/support.txt').read()\n"}
     secrets = SECRETS.model_copy(update={"tests": tests, "expected": {"test_it": "PASSED"}})
@@ -141,7 +169,9 @@ async def test_a_link_in_the_place_of_the_tests_is_replaced(factory: BubblewrapF
     sandbox = await image(factory, {path: text for path, text in IMAGE.items() if "r2e_tests" not in path})
     try:
         await sandbox.exec(["sh", "-c", "mkdir elsewhere; ln -s elsewhere r2e_tests"], timeout_s=10)
-        ran = await run_in_image(sandbox, SECRETS.tests, SECRETS.expected_tests(), SECRETS.gold_files(), work=WORK)
+        ran = await run_in_image(
+            sandbox, SECRETS.tests, SECRETS.expected_tests(), SECRETS.gold_files(), work=WORK, timeout_s=240.0
+        )
         kept = await sandbox.exec(["ls", "elsewhere"], timeout_s=10)
     finally:
         await sandbox.destroy()

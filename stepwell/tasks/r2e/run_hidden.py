@@ -26,6 +26,7 @@ RANKS = {"passed": 0, "xpassed": 0, "skipped": 0, "xfailed": 0, "error": 1, "fai
 
 
 def read_plan() -> list[str]:
+    """Lines of standard input."""
     parts = []
     while True:
         chunk = os.read(0, 1 << 16)
@@ -57,6 +58,7 @@ def make_say(nonce: str) -> Say:
 
 
 def run_pytest(say: Say, work: str, tests: str, options: list[str]) -> int:
+    """Runs the tests by pytest; its exit status."""
     import pytest
 
     sys.argv = [os.path.join(os.path.dirname(pytest.__file__), "__main__.py"), tests]
@@ -106,6 +108,7 @@ class Reporter:
 
 
 def run_unittest(say: Say, work: str, tests: str) -> None:
+    """Runs the tests by unittest, those of the folder alone."""
     import unittest
 
     folder = os.path.join(work, tests)
@@ -118,6 +121,7 @@ def run_unittest(say: Say, work: str, tests: str) -> None:
 
 
 def make_result(say: Say, work: str) -> unittest.TestResult:
+    """Tells each test when it is over, under an id like pytest's."""
     import unittest
 
     def tell(status: str, test: unittest.TestCase) -> None:
