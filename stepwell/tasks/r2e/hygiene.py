@@ -35,11 +35,13 @@ find . -name .venv -prune -o -name run_tests.sh -type l -exec rm -f {{}} +
 _FORGET = """
 cd "$1" || exit 1
 [ -e .git ] || exit 0
-command -v git > /dev/null || { rm -rf .git; exit 0; }
-export HOME=/nowhere GIT_CONFIG_NOSYSTEM=1
-export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
+command -v git > /dev/null || { find . -name .venv -prune -o -name .git -prune -exec rm -rf {} +; exit; }
+HOME=$(mktemp -d) || exit 1
+export HOME GIT_CONFIG_NOSYSTEM=1
+trap 'rm -rf "$HOME"' EXIT
+printf '[safe]\\n\\tdirectory = *\\n' > "$HOME/.gitconfig"
 tag=$(git describe --tags --abbrev=0 HEAD 2> /dev/null)
-rm -rf .git || exit 1
+find . -name .venv -prune -o -name .git -prune -exec rm -rf {} + || exit 1
 git init -q . || exit 1
 printf '%s\\n' .venv > .git/info/exclude
 git config core.autocrlf false
@@ -68,8 +70,9 @@ class Hygiene:
 def hygiene(work: str = WORK) -> Hygiene:
     """For an image whose repository is at `work`.
 
-    The repository is made anew with one commit, of the tree as it is: its refs, reflogs and objects are gone. The last
-    tag before it stays, on that commit, since some packages read their version from there.
+    The repository is made anew with one commit, of the tree as it is: its refs, reflogs and objects are gone, and those
+    of its submodules, whose files are in the commit. The last tag before it stays, on that commit, since some packages
+    read their version from there.
     """
     remove, forget = (("/bin/sh", "-c", script, "hygiene", work) for script in (_REMOVE, _FORGET))
     return Hygiene(HIDDEN_FOLDERS, HIDDEN_FILES, (remove, forget))
