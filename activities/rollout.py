@@ -132,6 +132,12 @@ class _Attempt:
 
     async def play(self, fold: RolloutFold, sandboxes: SandboxFactory) -> None:
         """Rebuilds the sandbox from the recorded actions and plays on to the end."""
+        if self._task.image is not None:
+            raise ApplicationError(
+                f"task {self._task.id} needs the image {self._task.image.file}, and this worker's sandboxes have none",
+                type=FailureKind.DATA.value,
+                non_retryable=True,
+            )
         files = {path: text.encode() for path, text in self._task.files.items()}
         recorded = await self._recorded_turns(fold)
         for _ in range(MAX_RESTARTS):

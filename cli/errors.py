@@ -7,6 +7,8 @@ from stepwell.events import UnknownEvent
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
 from stepwell.tasks.packages import NotEnoughTasks, PackageUnavailable
+from stepwell.tasks.r2e.images import ImagesUnfit
+from stepwell.tasks.r2e.task_set import BrokenSet
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
@@ -16,9 +18,11 @@ USAGE_ERRORS = (RecipeError, NoSuchRun)
 KNOWN_ERRORS = (
     BlobMissing,
     BlobStoreUnavailable,
+    BrokenSet,
     CannotWrite,
     DatabaseUnavailable,
     DiskFull,
+    ImagesUnfit,
     NewerDatabase,
     NotEnoughTasks,
     OldDatabase,

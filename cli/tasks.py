@@ -8,6 +8,7 @@ from typing import TextIO
 
 from pydantic import ValidationError
 
+from cli import tasks_r2e
 from stepwell.tasks.forge import ForgeCounts, forge
 from stepwell.tasks.task import Task
 
@@ -28,6 +29,8 @@ def add_parser(
             help=f"{field.description} ({field.default})",
         )
     forged.add_argument("--out", type=Path, help="file to write (default: standard output)")
+    forged.set_defaults(run=run)
+    tasks_r2e.add_parser(actions)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from stepwell.events.streams import run_stream
 from stepwell.recipe.loading import RecipeError
 from stepwell.recipe.recipe import Recipe
 from stepwell.tasks.manifest import TaskEntry, TaskManifest, task_blob
+from stepwell.tasks.r2e.task_set import BrokenSet
 from stepwell.tasks.task import Task
 from workers.task_sets import TaskSets, make_task_sets
 from workflows.contracts import CONTROL_QUEUE
@@ -105,6 +106,10 @@ async def _store(stores: Stores, sets: TaskSets) -> TaskManifest:
         refs = await stores.blobs.put_many(_blobs(tasks))
         return tuple(TaskEntry(id=task.id, blob=ref.digest) for task, ref in zip(tasks, refs, strict=True))
 
+    for file in sets.secrets:
+        stored = await stores.blobs.put_file(file)
+        if stored.digest != file.name:
+            raise BrokenSet(f"{file} has SHA-256 {stored.digest}, not its name: it was changed; import the set anew")
     return TaskManifest(
         train=await entries(sets.train),
         reserve=await entries(sets.reserve),

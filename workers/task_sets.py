@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepwell.recipe.recipe import Recipe
-from stepwell.recipe.sections import ForgedTasks
+from stepwell.recipe.sections import ForgedTasks, R2ETasks
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.packages import forge_package
+from stepwell.tasks.r2e.task_set import load_r2e
 from stepwell.tasks.sources import forged_tasks
 from stepwell.tasks.task import Task
 from workers.services.home import Home
@@ -24,6 +25,8 @@ class TaskSets:
     main: tuple[Task, ...]
     confirm: tuple[Task, ...]
     heldout: tuple[Task, ...]
+    secrets: tuple[Path, ...] = ()
+    """Files to store as blobs beside the tasks, each named by its SHA-256: what tasks name and do not hold."""
 
 
 async def make_task_sets(recipe: Recipe) -> TaskSets:
@@ -45,6 +48,8 @@ async def make_task_sets(recipe: Recipe) -> TaskSets:
         train, spare = split_reserve(forged.curriculum(prompts + reserve), reserve)
         return TaskSets(train, spare, forged.validation, forged.confirm, forged.heldout_family)
     held_out = validation.tasks + validation.confirm_tasks
+    if isinstance(recipe.tasks, R2ETasks):
+        return await asyncio.to_thread(_imported_sets, recipe.tasks, recipe, held_out)
     with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as folder:
         factory = BubblewrapFactory(Path(folder))
         try:
@@ -59,13 +64,48 @@ async def make_task_sets(recipe: Recipe) -> TaskSets:
         finally:
             await factory.close()
     own, rest = tasks[: recipe.tasks.train], tasks[recipe.tasks.train :]
-    if reserve >= len(own):
-        raise ValueError(
-            f"failures.reserve is {reserve}, but tasks.train is {len(own)}: some task must be left to train on"
-        )
-    train, spare = split_reserve(own, reserve)
-    curriculum = tuple(train[index % len(train)] for index in range(prompts))
+    curriculum, spare = _repeated(own, reserve, prompts, "tasks.train")
     return TaskSets(curriculum, spare, tuple(rest[: validation.tasks]), tuple(rest[validation.tasks :]), ())
+
+
+def _imported_sets(tasks: R2ETasks, recipe: Recipe, held_out: int) -> TaskSets:
+    """An imported set, once its images are looked at.
+
+    Raises:
+        BrokenSet: there is no such set, or it was touched.
+        ImagesUnfit: images are missing or changed, all of them named.
+        ValueError: it has fewer tasks than are asked for.
+    """
+    folder, images = Path(tasks.path).expanduser(), None if tasks.images is None else Path(tasks.images).expanduser()
+    train, validation = load_r2e(folder, "train"), load_r2e(folder, "validation")
+    for one in (train, validation):
+        one.check_images(images)
+    if held_out > len(validation.tasks):
+        raise ValueError(
+            f"validation.tasks and validation.confirm_tasks ask for {held_out} tasks, but the split validation of "
+            f"{folder} has {len(validation.tasks)}: ask for fewer, or import more"
+        )
+    prompts = recipe.run.max_steps * recipe.run.prompts_per_step
+    curriculum, spare = _repeated(train.tasks, recipe.failures.reserve, prompts, f"the split train of {folder}")
+    main, confirm = validation.tasks[: recipe.validation.tasks], validation.tasks[recipe.validation.tasks : held_out]
+    secrets = train.secrets_files([*curriculum, *spare]) + validation.secrets_files([*main, *confirm])
+    return TaskSets(curriculum, spare, main, confirm, (), secrets)
+
+
+def _repeated(
+    tasks: Sequence[Task], reserve: int, prompts: int, what: str
+) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """As many prompts as a run has, and its reserve: the tasks in their order, and again from the first.
+
+    Raises:
+        ValueError: the reserve takes them all.
+    """
+    if reserve >= len(tasks):
+        raise ValueError(
+            f"failures.reserve is {reserve}, but {what} is {len(tasks)}: some task must be left to train on"
+        )
+    train, spare = split_reserve(tasks, reserve)
+    return tuple(train[index % len(train)] for index in range(prompts)), spare
 
 
 def split_reserve(tasks: Sequence[Task], reserve: int) -> tuple[tuple[Task, ...], tuple[Task, ...]]:

@@ -19,6 +19,7 @@ from stepwell.recipe.sections import (
     GateSection,
     LimitSection,
     PackageTasks,
+    R2ETasks,
     RunSection,
     SamplingSection,
     SandboxSection,
@@ -42,7 +43,7 @@ class MicroPolicy(Section):
 
 
 Policy = Annotated[MicroPolicy | FolderPolicy | Smollm2Policy, Field(discriminator="kind")]
-Tasks = Annotated[ForgedTasks | PackageTasks, Field(discriminator="source")]
+Tasks = Annotated[ForgedTasks | PackageTasks | R2ETasks, Field(discriminator="source")]
 
 
 class TrainerSection(Section):
@@ -138,10 +139,10 @@ class Recipe(Section):
                 f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
                 f"{self.run.prompts_per_step}: every step would wait for an operator"
             )
-        if isinstance(self.tasks, PackageTasks) and self.validation.heldout_tasks:
+        if not isinstance(self.tasks, ForgedTasks) and self.validation.heldout_tasks:
             raise ValueError(
-                'validation.heldout_tasks would do nothing with tasks.source = "package": a package has one family; '
-                "set it to 0"
+                f'validation.heldout_tasks would do nothing with tasks.source = "{self.tasks.source}": it has no '
+                "families that training never sees; set it to 0"
             )
         return self
 

@@ -207,6 +207,18 @@ class PackageTasks(Section):
         return name
 
 
+class R2ETasks(Section):
+    """Tasks of R2E-Gym, imported by `stepwell tasks import-r2e`."""
+
+    source: Literal["r2e"]
+    """Which task set."""
+    path: str
+    """Folder of the set, with the splits `train` and `validation`. Training takes the tasks in the set's order, and
+    again from the first when they are used up."""
+    images: str | None = None
+    """Folder of the images on this machine; None: where they were when the set was imported."""
+
+
 class FolderPolicy(Section):
     """A Hugging Face causal model out of a folder."""
 

@@ -2,11 +2,28 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.events.canonical import digest_of_json
 
 Split = Literal["train", "validation", "confirm", "heldout_family"]
+
+
+class TaskImage(BaseModel):
+    """The image that a task's sandboxes are made from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: str
+    """Path in the folder of images that the sandbox worker has."""
+    sha256: str
+    """Of the file."""
+    work: str
+    """Absolute path of the work tree in the image."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Task(BaseModel):
@@ -43,6 +60,11 @@ class Task(BaseModel):
     """Ids of the hidden tests that must pass, and all of which must have run."""
     timeout_s: float = 20.0
     """Wall clock of one grading."""
+    image: TaskImage | None = Field(default=None, exclude_if=_is_none)
+    """What the sandbox is made from, `files` laid over it; None: the sandbox's own system."""
+    secrets: str | None = Field(default=None, exclude_if=_is_none)
+    """SHA-256 of the blob with what only the grader sees, if that is kept apart: `hidden`, `gold` and `expected` are
+    empty then. Neither field is in the stored form of a task that has it not: its digest is that of before."""
 
     @property
     def digest(self) -> str:
