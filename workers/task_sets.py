@@ -4,12 +4,14 @@ import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from stepwell.recipe.recipe import Recipe
-from stepwell.recipe.sections import ForgedTasks
+from stepwell.recipe.sections import ForgedTasks, PackageTasks, ValidationSection
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.tasks.packages import forge_package
+from stepwell.tasks.forge import TaskSet
+from stepwell.tasks.packages import NotEnoughTasks, SetPlan, forge_set
 from stepwell.tasks.sources import forged_tasks
 from stepwell.tasks.task import Task
 from workers.services.home import Home
@@ -44,28 +46,52 @@ async def make_task_sets(recipe: Recipe) -> TaskSets:
         )
         train, spare = split_reserve(forged.curriculum(prompts + reserve), reserve)
         return TaskSets(train, spare, forged.validation, forged.confirm, forged.heldout_family)
-    held_out = validation.tasks + validation.confirm_tasks
-    with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as folder:
-        factory = BubblewrapFactory(Path(folder))
-        try:
-            tasks = await forge_package(
-                recipe.tasks.package,
-                recipe.tasks.seed,
-                recipe.tasks.train + held_out,
-                factory,
-                held_out=held_out,
-                cache_folder=Home.of(None).root / "packages",
-            )
-        finally:
-            await factory.close()
-    own, rest = tasks[: recipe.tasks.train], tasks[recipe.tasks.train :]
+    forged = await _from_packages(recipe.tasks, recipe.validation)
+    own = forged.curriculum(recipe.tasks.train)
     if reserve >= len(own):
         raise ValueError(
             f"failures.reserve is {reserve}, but tasks.train is {len(own)}: some task must be left to train on"
         )
     train, spare = split_reserve(own, reserve)
     curriculum = tuple(train[index % len(train)] for index in range(prompts))
-    return TaskSets(curriculum, spare, tuple(rest[: validation.tasks]), tuple(rest[validation.tasks :]), ())
+    main, confirm = forged.validation[: validation.tasks], forged.validation[validation.tasks :]
+    return TaskSets(
+        curriculum,
+        spare,
+        main,
+        confirm[: validation.confirm_tasks],
+        forged.heldout_family[: validation.heldout_tasks],
+    )
+
+
+async def _from_packages(tasks: PackageTasks, validation: ValidationSection) -> TaskSet:
+    """At least as many tasks as the recipe asks for, every package giving as many as every other."""
+    held_out = validation.tasks + validation.confirm_tasks
+    plan = SetPlan(
+        seed=tasks.seed,
+        packages=tasks.packages,
+        held_out=tasks.held_out,
+        train=ceil(tasks.train / len(tasks.packages)),
+        validation=ceil(held_out / len(tasks.packages)),
+        heldout=ceil(validation.heldout_tasks / max(1, len(tasks.held_out))),
+    )
+    with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as folder:
+        factory = BubblewrapFactory(Path(folder))
+        try:
+            forged = await forge_set(plan, factory, Home.of(None).root / "packages")
+        finally:
+            await factory.close()
+    for key, found, wanted in (
+        ("tasks.train", forged.tasks.train, tasks.train),
+        ("validation.tasks and validation.confirm_tasks", forged.tasks.validation, held_out),
+        ("validation.heldout_tasks", forged.tasks.heldout_family, validation.heldout_tasks),
+    ):
+        if len(found) < wanted:
+            raise NotEnoughTasks(
+                f"{wanted} tasks are asked for by {key}, the packages give {len(found)}: ask for fewer, or name more "
+                "packages"
+            )
+    return forged.tasks
 
 
 def split_reserve(tasks: Sequence[Task], reserve: int) -> tuple[tuple[Task, ...], tuple[Task, ...]]:

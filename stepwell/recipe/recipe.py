@@ -138,10 +138,10 @@ class Recipe(Section):
                 f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
                 f"{self.run.prompts_per_step}: every step would wait for an operator"
             )
-        if isinstance(self.tasks, PackageTasks) and self.validation.heldout_tasks:
+        if isinstance(self.tasks, PackageTasks) and bool(self.validation.heldout_tasks) != bool(self.tasks.held_out):
             raise ValueError(
-                'validation.heldout_tasks would do nothing with tasks.source = "package": a package has one family; '
-                "set it to 0"
+                f"validation.heldout_tasks is {self.validation.heldout_tasks} and tasks.held_out is "
+                f"{list(self.tasks.held_out)}: one would do nothing without the other"
             )
         return self
 

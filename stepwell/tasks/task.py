@@ -2,11 +2,46 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.events.canonical import digest_of_json
 
 Split = Literal["train", "validation", "confirm", "heldout_family"]
+
+
+class Origin(BaseModel):
+    """Where a task from a real package comes from, what was done to it, and what makes it hard. No agent sees it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    package: str
+    version: str
+    sha256: str
+    """Of the source distribution."""
+    licence: str
+    """SPDX identifier."""
+    kind: str
+    """Kind of defect."""
+    path: str
+    """File with the defect."""
+    function: str
+    """Qualified name of the function with the defect, within its module."""
+    line: int
+    """Line of the defect, from 1."""
+    function_lines: int
+    """Lines of that function."""
+    package_lines: int
+    """Lines of all modules that the defect could be in."""
+    package_files: int
+    """Those modules."""
+    covering_tests: int
+    """Tests that run the line of the defect."""
+    failing_tests: int
+    """Tests that fail with the defect."""
+
+
+def _is_none(value: Origin | None) -> bool:
+    return value is None
 
 
 class Task(BaseModel):
@@ -42,6 +77,8 @@ class Task(BaseModel):
     """Ids of the hidden tests that must pass, and all of which must have run."""
     timeout_s: float = 20.0
     """Wall clock of one grading."""
+    origin: Origin | None = Field(default=None, exclude_if=_is_none)
+    """Of a task from a real package; not stored where there is none, so that digests of other tasks stay the same."""
 
     @property
     def digest(self) -> str:
