@@ -2,13 +2,14 @@
 
 from stepwell.tasks.packages.forge import ForgedPackage, PackageYield, Share, forge_package
 from stepwell.tasks.packages.package_set import ForgedSet, NotEnoughTasks, SetPlan, forge_set, forge_trees
-from stepwell.tasks.packages.sources import PACKAGES, PackageUnavailable, archive_tree, source_tree
+from stepwell.tasks.packages.sources import PACKAGES, PackageTree, PackageUnavailable, archive_tree, source_tree
 
 __all__ = [
     "PACKAGES",
     "ForgedPackage",
     "ForgedSet",
     "NotEnoughTasks",
+    "PackageTree",
     "PackageUnavailable",
     "PackageYield",
     "SetPlan",
