@@ -1,11 +1,13 @@
 """Tasks from packages: forged in real sandboxes, from an archive and from the package index."""
 
+import asyncio
 import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from stepwell.recipe.loading import load_recipe
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.audit import audit_tasks
 from stepwell.tasks.packages import (
@@ -23,7 +25,9 @@ from stepwell.tasks.packages.package_set import assembled
 from stepwell.tasks.packages.recording import Recording, Unfinished, record
 from stepwell.tasks.task import Task
 from tests.stack.small_package import MODULE, TESTS, write_archive
+from workers.task_sets import make_task_sets
 
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 SHARE = Share(train=3, validation=2)
 
 
@@ -41,7 +45,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> PackageTree:
 
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("packages")
+    return tmp_path_factory.mktemp("home") / "packages"
 
 
 @pytest.fixture(scope="module")
@@ -156,12 +160,29 @@ async def test_a_recording_has_the_lines_and_the_calls_of_each_test(
     assert run.tests["tests/test_wallet.py::test_needs_what_is_not_there"].failed
 
 
-async def test_tasks_of_a_real_package_are_good_on_audit(factory: BubblewrapFactory, cache: Path) -> None:
-    tree = source_tree(PACKAGES["h11"], cache)
-    forged = await forge_package(tree, 0, Share(train=2, validation=1), factory, cache)
-    report = await audit_tasks(forged.tasks, factory, repetitions=2)
+@pytest.fixture(scope="module")
+async def real(factory: BubblewrapFactory, cache: Path) -> ForgedPackage:
+    cache.mkdir(exist_ok=True)
+    tree = await asyncio.to_thread(source_tree, PACKAGES["h11"], cache)
+    return await forge_package(tree, 0, Share(train=2, validation=1), factory, cache)
+
+
+async def test_tasks_of_a_real_package_are_good_on_audit(factory: BubblewrapFactory, real: ForgedPackage) -> None:
+    report = await audit_tasks(real.tasks, factory, repetitions=2)
     assert len(report.kept) == 3, [task.dropped for task in report.dropped]
-    assert {task.origin.licence for task in forged.tasks if task.origin} == {"MIT"}
+    assert {task.origin.licence for task in real.tasks if task.origin} == {"MIT"}
+
+
+async def test_a_recipe_gets_its_tasks_from_packages(
+    real: ForgedPackage, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_HOME", str(cache.parent))
+    settings = ['tasks.packages=["h11"]', "tasks.held_out=[]", "tasks.train=2", "run.max_steps=2"]
+    settings += ["validation.tasks=1", "validation.heldout_tasks=0"]
+    sets = await make_task_sets(load_recipe(RECIPES / "smollm2.toml", settings))
+    assert sets.train == (*real.train, *real.train)
+    assert sets.main == real.validation
+    assert (sets.reserve, sets.confirm, sets.heldout) == ((), (), ())
 
 
 @pytest.mark.long
