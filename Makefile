@@ -6,22 +6,27 @@ ARGS ?=
 BASE := .venv/installed-base
 FULL := .venv/installed-full
 
-.PHONY: run test lint bench chaos
+.PHONY: run test lint bench chaos redteam
 .NOTPARALLEL:
 
 # Train a policy; the same command again goes on where it was. `make run RECIPE=recipes/smollm2.toml ARGS='--set run.max_steps=2'`.
 run: $(BASE)
 	.venv/bin/stepwell run $(RECIPE) $(ARGS)
 
-# All but the tests marked `long`. `make test ARGS='-k ledger'` for a few.
+# All but the tests marked `long`, two files at a time: most of a test is waiting. `make test ARGS='-k ledger'` for a few.
 test: $(FULL)
 	scripts/install-debian-packages
-	.venv/bin/python -m pytest -m 'not long' $(ARGS)
+	.venv/bin/python -m pytest -m 'not long' $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
-# Kills and lost connections in whole runs, the long ones too. The whole of it writes docs/recovery.md.
+# Kills and lost connections in whole runs, and all tests marked `long`. The whole of it writes docs/recovery.md.
 chaos: $(FULL)
 	scripts/install-debian-packages
-	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest tests/chaos tests/stack/engines/test_vllm_family.py $(ARGS)
+	$(if $(ARGS),,RECOVERY_PAGE=docs/recovery.md) .venv/bin/python -m pytest -m 'chaos or long' $(ARGS)
+
+# Every cheat on the grader; writes the table in docs/grading.md.
+redteam: $(FULL)
+	scripts/install-debian-packages
+	GRADING_PAGE=docs/grading.md .venv/bin/python -m pytest tests/redteam $(ARGS)
 
 lint: $(FULL)
 	.venv/bin/ruff check

@@ -76,7 +76,7 @@ class Reader:
             raise NoSuchRun(_unknown(run, await self.runs()))
 
     async def runs(self) -> list[str]:
-        """Names of all runs.
+        """Names of all runs, the oldest first.
 
         Raises:
             DatabaseUnavailable: no connection.
@@ -216,5 +216,5 @@ def workflow_page(addresses: Addresses, run: str) -> str:
 def _unknown(run: str, known: list[str]) -> str:
     if not known:
         return f"no run {run!r}: the ledger has no runs; `stepwell run RECIPE` makes one"
-    newest = ", ".join(sorted(known)[-10:])
+    newest = ", ".join(known[-10:])
     return f"no run {run!r}: {did_you_mean(run, known, most=3) or f'there are {newest}'}"

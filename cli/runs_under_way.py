@@ -36,8 +36,7 @@ async def runs_under_way(addresses: Addresses) -> list[RunUnderWay]:
         DatabaseUnavailable: no connection.
     """
     async with open_reader(addresses) as reader:
-        pictures = [picture for picture in await _pictures(reader) if picture.finished is None]
-        newest = sorted(pictures, key=lambda picture: picture.created_s or 0.0)[-NEWEST:]
+        newest = [picture for picture in await _pictures(reader) if picture.finished is None][-NEWEST:]
         client = await asking_client(addresses)
         words = await asyncio.gather(*(ask(reader, client, picture.run) for picture in newest))
     return [_told(picture, word) for picture, word in zip(newest, words, strict=True)]

@@ -48,7 +48,7 @@ _READ_AFTER = text(
     "ORDER BY e.xid, e.position"
 )
 _VERIFY = text("SELECT seq, key, type, hash, exact FROM events WHERE stream = :stream ORDER BY seq")
-_STREAMS = text("SELECT stream FROM events WHERE stream >= :low AND stream < :high AND seq = 0 ORDER BY stream")
+_STREAMS = text("SELECT stream FROM events WHERE stream >= :low AND stream < :high AND seq = 0 ORDER BY position")
 
 
 _LAST = 2**63 - 1
@@ -207,7 +207,7 @@ class Ledger:
         return {row.stream: Head(row.seq, row.hash) for row in await self._database.rows(_HEADS, prefix_range(prefix))}
 
     async def streams(self, prefix: str) -> list[str]:
-        """Names of the streams that begin so, in order."""
+        """Names of the streams that begin so, the oldest first: in order of their first events, whatever clocks say."""
         return [row.stream for row in await self._database.rows(_STREAMS, prefix_range(prefix))]
 
     async def read_after(self, position: Position, prefix: str = "", limit: int = 1000) -> Page:

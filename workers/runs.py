@@ -37,16 +37,15 @@ class KnownRun:
 
 async def known_runs(stores: Stores) -> list[KnownRun]:
     """Every run, oldest first."""
-    runs: list[tuple[str, KnownRun]] = []
+    runs: list[KnownRun] = []
     for stream in await stores.ledger.streams("run/"):
         recorded = await stores.ledger.read(stream)
         created, last = recorded[0].event, recorded[-1].event
         if isinstance(created, RunCreated):
             end = last.end if isinstance(last, RunFinished) else None
             name = stream.removeprefix("run/")
-            known = KnownRun(name, str(created.recipe.get("name", "")), created.recipe_digest, end)
-            runs.append((recorded[0].envelope.time, known))
-    return [known for _, known in sorted(runs, key=lambda pair: pair[0])]
+            runs.append(KnownRun(name, str(created.recipe.get("name", "")), created.recipe_digest, end))
+    return runs
 
 
 async def find_or_create(stores: Stores, recipe: Recipe, name: str | None) -> KnownRun:

@@ -9,8 +9,8 @@ little more; where it may not, and it is root's, whose processes nothing else co
 """
 
 import asyncio
-import itertools
 import py_compile
+import secrets
 import shutil
 import socket
 import subprocess
@@ -98,7 +98,6 @@ class _Prepared:
         self._system = system
         self._cgroups = Cgroups.find()
         self.overlay = overlay
-        self._started = itertools.count(1)
 
     async def start(self, key: str, files: Mapping[str, bytes], limits: SandboxLimits) -> BubblewrapSandbox:
         """Starts a sandbox over the borrowed tree `key`, which holds `files`; leaves nothing behind if that fails.
@@ -106,7 +105,7 @@ class _Prepared:
         Raises:
             SandboxError: what failed and what to do about it.
         """
-        folder = self.folder / str(next(self._started))
+        folder = self.folder / secrets.token_hex(8)  # seen inside: must not say which sandbox came first
         ours, theirs = socket.socketpair()
         channel = FrameChannel(ours)
         group = None

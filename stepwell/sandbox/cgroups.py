@@ -6,8 +6,8 @@ bounded by its watch alone (see `guest_init`).
 """
 
 import contextlib
-import itertools
 import os
+import secrets
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,6 @@ _CONTROLLERS = ("memory", "pids")
 _PREFIX = "stepwell-"
 _REMOVE_S = 5.0
 """How long a group may take to empty once its processes are killed."""
-_number = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Cgroups:
         Raises:
             OSError: it cannot be made.
         """
-        name = f"{_PREFIX}{owner_name()}-{next(_number)}"
+        name = f"{_PREFIX}{owner_name()}-{secrets.randbits(63)}"  # seen inside: must not say which came first
         group = Cgroup([parent / name for parent in self._parents])
         try:
             for folder in group.folders:

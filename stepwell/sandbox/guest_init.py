@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 WORK = b"/work"
-SIGKILL, SIGPIPE, SIGXFSZ = 9, 13, 25  # `signal` imports `enum`, which costs milliseconds.
+SIGINT, SIGKILL, SIGPIPE, SIGXFSZ = 2, 9, 13, 25  # `signal` imports `enum`, which costs milliseconds.
 WATCH_S = 0.02
 DISK_WATCH_S = 0.25
 READ_BYTES = 1 << 16
@@ -429,14 +429,20 @@ def list_tree(limits: Limits) -> list[bytes]:
 # --- start ----------------------------------------------------------------------------------------------------------
 
 
-def become_opaque() -> None:
-    """Keeps commands, which have the same user id, from tracing this process or opening its memory."""
-    import _ctypes  # What `ctypes` stands on, without its 4 ms of import.
+def become_untouchable() -> None:
+    """Keeps commands, which have the same user id, from tracing this process, opening its memory, or ending it.
 
-    pr_set_dumpable = 4
-    prctl = _ctypes.dlsym(_ctypes.dlopen("libc.so.6", 0), "prctl")
-    if _ctypes.call_function(prctl, (pr_set_dumpable, 0, 0, 0, 0)) != 0:
+    The kernel keeps from process 1 whatever signal its namespace sends it and it does not handle; SIGINT is the one for
+    which Python has a handler of its own.
+    """
+    import _ctypes  # What `ctypes` stands on, without its 4 ms of import; `signal` imports `enum`.
+
+    pr_set_dumpable, sig_dfl, sig_err = 4, 0, -1
+    libc = _ctypes.dlopen("libc.so.6", 0)
+    if _ctypes.call_function(_ctypes.dlsym(libc, "prctl"), (pr_set_dumpable, 0, 0, 0, 0)) != 0:
         raise OSError("prctl(PR_SET_DUMPABLE) failed")
+    if _ctypes.call_function(_ctypes.dlsym(libc, "signal"), (SIGINT, sig_dfl)) == sig_err:
+        raise OSError("signal(SIGINT) failed")
 
 
 def set_limits(limits: Limits) -> None:
@@ -458,7 +464,7 @@ def main() -> None:
     os.umask(0o022)
     home = os.environ["HOME"]
     os.makedirs(home, exist_ok=True)
-    become_opaque()
+    become_untouchable()
     set_limits(limits)
     send(channel, [b"ready"])
     while True:

@@ -48,7 +48,8 @@ class Task(BaseModel):
     """One repository with a defect, an issue text, and hidden tests that fail with the defect and pass without it.
 
     The agent's sandbox is given `files` only. `hidden` enters the grader's sandbox after the agent's work was taken
-    out of its own; `gold` enters no sandbox but those of the environment audit.
+    out of its own. `gold` enters no sandbox that holds anything of an agent: only those of the environment audit, and
+    those in which the grader sees what honest work does.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

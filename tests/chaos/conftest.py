@@ -1,10 +1,18 @@
 """Fixtures of the chaos suite: the table that its tests add rows to."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.chaos.table import ChaosTable, wanted_page, write
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests of this folder."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.chaos)
 
 
 @pytest.fixture(scope="session")

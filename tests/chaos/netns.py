@@ -93,8 +93,9 @@ class Host:
 def hosts(*names: str) -> Iterator[list[Host]]:
     """Hosts that reach each other, and that this process reaches; gone after the block with all that runs on them."""
     require_namespaces()
-    number = next(_NUMBERS) % 250
-    bridge, network = f"sw{os.getpid()}br"[:15], f"10.77.{number}"
+    # Of this process's own: others may run tests on the same machine.
+    number = os.getpid() * 8 + next(_NUMBERS) % 8
+    bridge, network = f"sw{os.getpid()}br"[:15], f"10.{64 + number % 64}.{number // 64 % 256}"
     with ExitStack() as undo:
         ip("link", "add", bridge, "type", "bridge")
         undo.callback(ip, "link", "del", bridge)

@@ -1,6 +1,8 @@
 """SIGKILL of the trainer at every moment of a step: each step is applied once, and what comes out is to the bit what an
 undisturbed trainer makes of the same batches."""
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 
@@ -8,12 +10,17 @@ import pytest
 import pytest_asyncio
 
 from db.blobs import BlobStore
+from db.database import Database
+from db.engines import Engines
 from db.ledger import Ledger
 from db.recorded import Recorded
-from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained
+from stepwell.contracts.operators import OperatorNote, PauseNote
+from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained, TurnRecorded
 from stepwell.events.streams import weights_stream
 from tests.chaos.driven_trainer import DrivenTrainer, Moment, driven_trainer, stop_process
+from tests.chaos.own_worker import own_worker
 from tests.recorded_batches import record_batches, recorded_recipe
+from tests.stack.steering import Helm
 from tests.stack.tiny_run import Start
 from tests.stack.trainer_processes import digests_of, undisturbed
 from workers.services.addresses import Addresses
@@ -155,17 +162,34 @@ def in_training_of(step: int) -> Callable[[list[Recorded]], bool]:
     return happened
 
 
+async def until_engines(engines: Engines, run: str, count: int) -> None:
+    """Waits until so many engines of a run are alive."""
+    deadline = time.monotonic() + 120.0
+    while len(await engines.live(run)) < count:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.1)
+
+
 @pytest.mark.long
-async def test_run_of_two_ranks_that_loses_one_ends_as_an_undisturbed_one(start_run: Start) -> None:
-    settings = ("trainer.ranks=2", "trainer.packing.micro_batch_tokens=512")
+async def test_run_of_two_engines_and_two_ranks_that_loses_one_ends_as_an_undisturbed_one(
+    start_run: Start, helm: Helm, connections: Database, services_home: Path, tmp_path: Path
+) -> None:
+    settings = ("run.max_steps=4", "trainer.ranks=2", "trainer.packing.micro_batch_tokens=512")
     straight = start_run("two-ranks", *settings)
     assert await straight.finish() == 0, straight.output
     run = start_run("lost-rank", *settings)
-    await run.until(in_training_of(1))
-    (rank,) = [child for child in run.worker("trainer").children() if "rank_process" in " ".join(child.cmdline())]
-    rank.kill()
-    assert await run.finish() == 0, run.output
+    await helm.until(run, lambda progress: True)
+    await helm.ask(run.name, "pause", PauseNote(reason="an engine is to come"))
+    with own_worker(services_home, tmp_path / "engine.log", "engine", "--run", run.name):
+        await until_engines(Engines(connections), run.name, 2)
+        await helm.ask(run.name, "resume", OperatorNote(reason="it is here"))
+        await run.until(in_training_of(3))
+        (rank,) = [child for child in run.worker("trainer").children() if "rank_process" in " ".join(child.cmdline())]
+        rank.kill()
+        assert await run.finish() == 0, run.output
     assert "worker trainer" not in run.output, "the worker itself went on"
+    turns = [each.event for each in await run.events() if isinstance(each.event, TurnRecorded)]
+    assert len({turn.engine for turn in turns}) == 2
     assert await run.outcome() == await straight.outcome()
     assert run.verify().returncode == 0
     assert run.leftovers() == []

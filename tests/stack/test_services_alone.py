@@ -23,6 +23,7 @@ import cli.up
 from workers.services.addresses import Addresses
 from workers.services.errors import ServiceError
 from workers.services.home import Home
+from workers.services.launcher import AS_USUAL
 from workers.services.lifecycle import down, held, purge, up
 from workers.services.plan import SupervisorState, read_plan, read_state
 from workers.services.settings import ServiceName
@@ -116,6 +117,20 @@ def test_a_killed_up_leaves_services_that_the_next_one_finishes(postgres_home: H
     first.wait()
     with psycopg.connect(up().migrator.replace("+psycopg", "")) as connection:
         assert connection.execute("SELECT count(*) FROM pg_roles WHERE rolname LIKE 'stepwell%'").fetchone() == (4,)
+
+
+def test_a_server_minds_signals_that_its_starter_ignores() -> None:
+    script = """
+import signal, subprocess
+from workers.services.plan import launcher_argv
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)  # as a shell does for what it runs in the background
+argv = ["/bin/grep", "SigIgn", "/proc/self/status"]
+subprocess.run(launcher_argv(argv, death_signal=signal.SIGKILL, identity=None), check=True)
+"""
+    said = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ignored = int(said.split()[1], 16)
+    assert not any(ignored >> (number - 1) & 1 for number in AS_USUAL)
 
 
 def test_services_end_with_the_block_that_holds_them(postgres_home: Home) -> None:

@@ -18,6 +18,8 @@ from pathlib import Path
 CLONE_NEWUSER = 0x10000000
 PR_SET_PDEATHSIG = 1
 CANNOT_LAUNCH = 126
+AS_USUAL = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that a shell ignores for what it runs in the background, and that Python ignores: ignoring is inherited."""
 
 
 def enter_user_namespace(libc: ctypes.CDLL, uid: int, gid: int) -> None:
@@ -47,6 +49,8 @@ def main() -> int:
         libc.prctl(PR_SET_PDEATHSIG, spec["death_signal"])
         if os.getppid() != spec["parent"]:
             return CANNOT_LAUNCH
+        for number in AS_USUAL:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.execv(spec["argv"][0], spec["argv"])
     except OSError as error:

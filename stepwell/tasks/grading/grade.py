@@ -1,82 +1,152 @@
-"""Grades an agent's work on a task, in a sandbox in which the agent never was.
+"""Grades an agent's work on a task, in sandboxes in which the agent never was.
 
-What tested code in the tests' own process could still forge: it shares the interpreter with the runner, so it can look
-for the runner's frames and write what it finds there. Canaries catch those who bend equality, `assert` or the runner as
-a whole; who reads the runner's memory and answers test by test is not caught.
+The hidden tests run on the agent's tree, with canaries among them. Work that passes is run again on twins of the
+tests, where other things are expected, and has to fail there exactly what was changed. Who only bends the tests, the
+runner or what it reports cannot tell a twin from the original. docs/grading.md says what is left.
 """
 
 import random
+import secrets
 from collections.abc import Mapping
 from functools import lru_cache
 
-from stepwell.sandbox.protocol import ExecEnd, SandboxError, SandboxFactory
-from stepwell.tasks.grading.canaries import BrokenTests, TestFiles, functions_of, with_canaries
-from stepwell.tasks.grading.graded_tree import graded_tree
-from stepwell.tasks.grading.run_tests import TestRun, run_tests
+from stepwell.sandbox.protocol import SandboxError, SandboxFactory
+from stepwell.tasks.grading.bench import Bench, KilledItsSandbox
+from stepwell.tasks.grading.canaries import BrokenTests, TestFiles, functions_of
+from stepwell.tasks.grading.graded_tree import put_back
+from stepwell.tasks.grading.judge import (
+    NAMED,
+    Suspects,
+    Trial,
+    bent_canaries,
+    conviction,
+    fault_of,
+    outcomes_of,
+    strays_of,
+    told_apart,
+    unmoved_by,
+)
+from stepwell.tasks.grading.twins import Twin, Unit, draw_rounds, twin_of, units_of
+from stepwell.tasks.grading.unfit import unfit
 from stepwell.tasks.grading.verdict import Failure, Outcome, Score
 from stepwell.tasks.task import Task
 
+PATIENCE = 3.0
+"""Deadline of a twin, in units of the task's own: work that met that once need not lose to a busy machine."""
+DRAWS = 3
+"""Most times that twins are drawn: again, without them, where the reference solution passed changed tests too."""
+
 
 async def grade(
-    task: Task, changed: Mapping[str, bytes | None], factory: SandboxFactory, *, seed: int = 0
+    task: Task, changed: Mapping[str, bytes | None], factory: SandboxFactory, *, seed: int | None = None
 ) -> Score | Failure:
     """Grades the tree that `changed` makes of the task's files.
 
     Args:
         task: The task.
         changed: What the agent changed: path to content, None for what it removed.
-        factory: Makes the fresh sandbox; for `pytest` tasks, one with pytest in its site-packages.
-        seed: Order of the tests and names of the canaries depend on it; an honest verdict does not.
+        factory: Makes the fresh sandboxes; for `pytest` tasks, with pytest in their site-packages.
+        seed: Order of the tests, names of the canaries and choice of the twins depend on it; an honest verdict does
+            not. By default a secret, since tested code that knew it would know which run is the twin.
 
     Returns:
         `Score` if the runner started, whatever the tested code did to it. `Failure("infra")` if a sandbox could not be
-        made, died, or did not start the runner; `Failure("data")` if the task's tests are broken.
+        made, did not start the runner, or died as one with the reference solution also did; `Failure("data")` if the
+        task's tests are broken.
     """
+    chance = random.Random(secrets.randbits(128) if seed is None else seed)
+    bench = Bench(task, changed, factory, chance)
+    grading = _Grading(task, bench, chance, put_back(task, changed))
     try:
-        tests = _tests_of(tuple(task.hidden.items()), task.expected, seed)
+        tests = bench.with_canaries(task.hidden)
         _check_expected(task)
+        units = _units_of(tuple(task.hidden.items()), task.expected)
+        wrong = unfit(changed)
+        if wrong is not None:
+            return grading.nothing(wrong, dict.fromkeys(task.expected, "missing"))
+        return await grading.score(tests, units)
     except BrokenTests as error:
         return Failure(kind="data", cause=str(error))
-    plan = [*task.expected, *tests.canaries]
-    random.Random(seed).shuffle(plan)
-    tree = graded_tree(task, changed, tests.files)
-    try:
-        run = await run_tests(tree, plan, task.grader, factory, timeout_s=task.timeout_s, watched=list(tests.files))
+    except KilledItsSandbox as error:
+        return grading.nothing(str(error), dict.fromkeys(task.expected, "missing"))
     except SandboxError as error:
         return Failure(kind="infra", cause=str(error))
-    return _judge(task, tests.canaries, run)
+
+
+class _Grading:
+    """One grading."""
+
+    def __init__(self, task: Task, bench: Bench, chance: random.Random, undone: list[str]) -> None:
+        self._task = task
+        self._bench = bench
+        self._chance = chance
+        self._undone = undone
+
+    def nothing(self, reason: str, outcomes: dict[str, Outcome], *, timed_out: bool = False) -> Score:
+        """A score of 0."""
+        if self._undone:
+            more = f" and {len(self._undone) - NAMED} more" if len(self._undone) > NAMED else ""
+            reason += f"; put back before the tests: {', '.join(self._undone[:NAMED])}{more}"
+        return Score(value=0.0, outcomes=outcomes, report=reason, timed_out=timed_out)
+
+    async def score(self, tests: TestFiles, units: tuple[Unit, ...]) -> Score:
+        """The score of the work, once its tests can be run."""
+        task = self._task
+        run = await self._bench.run(tests)
+        outcomes = outcomes_of(run, task.expected)
+        fault = fault_of(run, task.expected, task.timeout_s)
+        if fault is not None:
+            return self.nothing(fault, outcomes, timed_out=run.end == "timeout")
+        bent = bent_canaries(run, tests.canaries)
+        fault = await self._convict(tests, bent)
+        if fault is None:
+            fault = await self._twins(units)
+        if fault is not None:
+            return self.nothing(fault, outcomes)
+        return Score(value=1.0, outcomes=outcomes, report=f"all {len(outcomes)} tests passed")
+
+    async def _convict(self, tests: TestFiles, *suspects: Suspects | None) -> str | None:
+        """The reason, if the reference solution does otherwise with the same test files."""
+        found = [one for one in suspects if one is not None]
+        if not found:
+            return None
+        reference = await self._bench.run_reference(tests)
+        for one in found:
+            convicting = told_apart(one, reference)
+            if convicting:
+                return conviction(one, convicting)
+        return None
+
+    async def _twins(self, units: tuple[Unit, ...]) -> str | None:
+        """Why the work is not what passed the tests, or None."""
+        for _ in range(DRAWS):
+            loose: frozenset[str] = frozenset()
+            for changed in draw_rounds(units, self._chance):
+                trial = await self._twin(twin_of(self._task.hidden, changed, self._chance))
+                if trial.conviction is not None:
+                    return trial.conviction
+                loose |= trial.loose
+            if not loose:
+                return None
+            units = tuple(unit for unit in units if loose.isdisjoint(unit.tests))
+        return None
+
+    async def _twin(self, twin: Twin) -> Trial:
+        """One run where some of the expectations are others."""
+        tests = self._bench.with_canaries(twin.files)
+        run = await self._bench.run(tests, patience=PATIENCE)
+        fault = fault_of(run, (), PATIENCE * self._task.timeout_s)
+        if fault is not None:
+            return Trial(f"in a run where other results were expected of some tests, {fault}")
+        unmoved, strays = unmoved_by(twin, run), strays_of(twin, run, self._task.expected)
+        convicted = await self._convict(tests, unmoved, strays)
+        return Trial(convicted, frozenset(unmoved.tests if unmoved else ()))
 
 
 @lru_cache(maxsize=256)
-def _tests_of(hidden: tuple[tuple[str, str], ...], expected: tuple[str, ...], seed: int) -> TestFiles:
-    """Canaries of a task: all rollouts of a group share them if they are graded by one seed."""
-    return with_canaries(dict(hidden), expected, seed)
-
-
-def _judge(task: Task, canaries: Mapping[str, str], run: TestRun) -> Score:
-    """The score of a run, with the first reason that makes it 0."""
-    outcomes: dict[str, Outcome] = {}
-    for test in task.expected:
-        said = run.tests.get(test)
-        outcomes[test] = "missing" if said is None else "passed" if said.passed else "failed"
-    reason = None
-    if run.end is ExecEnd.TIMEOUT:
-        reason = f"the tests did not end within {task.timeout_s} s"
-    elif not run.ended:
-        reason = f"the tested code ended the runner before it could report (status {run.returncode})"
-    elif run.altered:
-        reason = f"the tested code changed hidden tests while they ran: {run.altered}"
-    elif not all(outcome == "passed" for outcome in outcomes.values()):
-        wrong = [test for test, outcome in outcomes.items() if outcome != "passed"]
-        details = [f"{test}: {run.tests[test].detail if test in run.tests else 'not reported'}" for test in wrong]
-        reason = f"{len(wrong)} of {len(outcomes)} tests did not pass: " + "; ".join(details[:5])
-    else:
-        bent = [test for test in canaries if test not in run.tests or run.tests[test].passed]
-        if bent:
-            reason = f"{len(bent)} of {len(canaries)} canaries, which must fail, did not: {bent[:5]}"
-    if reason is None:
-        return Score(value=1.0, outcomes=outcomes, report=f"all {len(outcomes)} tests passed")
-    return Score(value=0.0, outcomes=outcomes, report=reason, timed_out=run.end is ExecEnd.TIMEOUT)
+def _units_of(hidden: tuple[tuple[str, str], ...], expected: tuple[str, ...]) -> tuple[Unit, ...]:
+    """All rollouts of a group share them."""
+    return units_of(dict(hidden), expected)
 
 
 def _check_expected(task: Task) -> None:
@@ -84,7 +154,8 @@ def _check_expected(task: Task) -> None:
     if not task.expected:
         raise BrokenTests("the task expects no test to pass")
     if task.grader == "calls":
+        functions = {path: functions_of(source) for path, source in task.hidden.items()}
         for test in task.expected:
             path, _, function = test.partition("::")
-            if function not in functions_of(task.hidden[path]):
+            if function not in functions[path]:
                 raise BrokenTests(f"the hidden file {path!r} has no function {function!r}")

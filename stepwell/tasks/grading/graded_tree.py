@@ -57,6 +57,16 @@ def graded_tree(task: Task, changed: Mapping[str, bytes | None], hidden: Mapping
     return tree
 
 
+def put_back(task: Task, changed: Mapping[str, bytes | None]) -> list[str]:
+    """Paths whose change is undone before grading, in order: guarded ones, and hidden tests."""
+    under = (*task.protected, *task.hidden)
+    return sorted(path for path in changed if is_guarded(path, under) and _differs(task, path, changed[path]))
+
+
+def _differs(task: Task, path: str, content: bytes | None) -> bool:
+    return (task.files[path].encode() if path in task.files else None) != content
+
+
 def _place(tree: dict[str, bytes], path: str, content: bytes) -> None:
     """Puts a file in, and removes what would stand in its way: a file where it needs a folder, or the reverse."""
     pure = PurePosixPath(path)

@@ -1,9 +1,11 @@
 """Runs plain test functions inside a sandbox: `python -I -S -c <this>`, the plan on standard input.
 
-The plan is lines: a nonce, then `file::function` a line. The answer goes to what was standard output when it began:
-lines of nonce, number of the test, outcome and detail; `start` comes before any tested code is loaded, `end` after all.
-Tested code has neither the descriptor by a known number nor the nonce by a name, and what it prints goes nowhere. All
-test files are read and compiled before the first of them runs. No hook of the interpreter's end runs.
+The plan is lines: a nonce; the number of watched files, and their paths a line; then `file::function` a line. The
+answer goes to what was standard output when it began: lines of nonce, number of the test, status and detail, each
+written when the test has ended; `start`, with inode and time of change of each watched file, comes before any tested
+code is loaded, `end` after all. Tested code has neither the descriptor by a known number nor the nonce by a name, and
+what it prints goes nowhere. All test files are read and compiled before the first of them runs. No hook of the
+interpreter's end runs.
 """
 
 from __future__ import annotations
@@ -18,15 +20,28 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    read, write, leave = os.read, os.write, os._exit
+    read, write, leave, own = os.read, os.write, os._exit, os.getpid
     parts: list[bytes] = []
     while chunk := read(0, 1 << 16):
         parts.append(chunk)
-    nonce, *tests = b"".join(parts).decode().split("\n")
-    out = os.dup(os.dup(1))
+    nonce, count, *rest = b"".join(parts).decode().split("\n")
+    watched, tests = rest[: int(count)], rest[int(count) :]
+    pid = own()
+    spare = [os.dup(1) for _ in range(1 + os.urandom(1)[0])]
+    out = spare.pop()
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    for descriptor in (null, *spare):
+        os.close(descriptor)
+
+    def say(text: str) -> None:
+        if own() != pid:  # a copy of this process, which tested code made, has nothing to say
+            leave(0)
+        data = f"{nonce}\t{text}\n".encode(errors="replace")
+        while data:
+            data = data[write(out, data) :]
+
     sys.path.append("/work")
     order: dict[str, list[tuple[int, str]]] = {}
     for number, test in enumerate(tests):
@@ -36,7 +51,8 @@ def main() -> None:
     for path in order:
         with open("/work/" + path, "rb") as file:
             codes[path] = compile(file.read(), "/work/" + path, "exec", dont_inherit=True)
-    write(out, f"{nonce}\tstart\n".encode())
+    placed = [os.lstat("/work/" + path) for path in watched]
+    say("start\t" + " ".join(f"{status.st_ino}:{status.st_ctime_ns}" for status in placed))
 
     def describe(error: BaseException) -> str:
         trace = error.__traceback__
@@ -57,7 +73,6 @@ def main() -> None:
                 return "failed\tan exception that cannot be described"
         return "passed\t"
 
-    lines: list[str] = []
     for path, functions in order.items():
         name = path.rsplit("/", 1)[-1].removesuffix(".py")
         module = type(sys)(name)
@@ -66,16 +81,13 @@ def main() -> None:
         loaded = attempt(exec, codes[path], module.__dict__)
         for number, function in functions:
             if loaded != "passed\t":
-                outcome = loaded
+                outcome = loaded.replace("failed", "error", 1)
             elif function not in module.__dict__:
-                outcome = "failed\tthere is no such function"
+                outcome = "error\tthere is no such function"
             else:
                 outcome = attempt(module.__dict__[function])
-            lines.append(f"{nonce}\t{number}\t{outcome}")
-    lines.append(f"{nonce}\tend")
-    data = ("\n".join(lines) + "\n").encode(errors="replace")
-    while data:
-        data = data[write(out, data) :]
+            say(f"{number}\t{outcome}")
+    say("end")
     leave(0)
 
 

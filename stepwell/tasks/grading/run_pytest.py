@@ -19,18 +19,36 @@ def main() -> None:
     parts: list[bytes] = []
     while chunk := os.read(0, 1 << 16):
         parts.append(chunk)
-    nonce, *tests = b"".join(parts).decode().split("\n")
-    write, leave = os.write, os._exit
-    out = os.dup(os.dup(1))
+    nonce, count, *rest = b"".join(parts).decode().split("\n")
+    watched, tests = rest[: int(count)], rest[int(count) :]
+    write, leave, own = os.write, os._exit, os.getpid
+    pid = own()
+    spare = [os.dup(1) for _ in range(1 + os.urandom(1)[0])]
+    out = spare.pop()
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     import pytest
 
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    for descriptor in (null, *spare):
+        os.close(descriptor)
     sys.path += ["/work", "/work/src"]
     numbers = {test: number for number, test in enumerate(tests)}
-    outcomes: dict[str, str] = {}
+    outcomes: dict[str, tuple[str, str]] = {}
+    told: set[str] = set()
+
+    def say(text: str) -> None:
+        if own() != pid:  # a copy of this process, which tested code made, has nothing to say
+            leave(0)
+        data = f"{nonce}\t{text}\n".encode(errors="replace")
+        while data:
+            data = data[write(out, data) :]
+
+    def tell(test: str, outcome: tuple[str, str]) -> None:
+        if test in numbers and test not in told:
+            told.add(test)
+            say(f"{numbers[test]}\t{outcome[0]}\t{outcome[1]}")
 
     def describe(item: pytest.Item, error: BaseException) -> str:
         """Line of the test, and the exception. Pytest's own form parses the file again for every failure."""
@@ -42,13 +60,23 @@ def main() -> None:
         return " ".join(f"{place}: {type(error).__name__}: {error}".split())[:300]
 
     class Reporter:
-        """Keeps the worst phase of every test."""
+        """Keeps the worst phase of every test, and tells it when the test is over."""
 
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-            if report.failed or (report.skipped and report.nodeid not in outcomes):
-                outcomes[report.nodeid] = f"failed\t{report.longrepr or report.outcome}"
-            elif report.when == "call" and report.passed:
-                outcomes.setdefault(report.nodeid, "passed\t")
+            expected = hasattr(report, "wasxfail")
+            detail = str(report.longrepr or report.outcome)
+            if report.failed:
+                status = "failed" if report.when == "call" else "error"
+                if report.when != "teardown" or report.nodeid not in outcomes or outcomes[report.nodeid][0] != "failed":
+                    outcomes[report.nodeid] = status, detail
+            elif report.skipped:
+                outcomes.setdefault(report.nodeid, ("xfailed" if expected else "skipped", detail))
+            elif report.when == "call":
+                outcomes.setdefault(report.nodeid, ("xpassed" if expected else "passed", ""))
+
+        def pytest_runtest_logfinish(self, nodeid: str) -> None:
+            if nodeid in outcomes:
+                tell(nodeid, outcomes.pop(nodeid))
 
         def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> pytest.TestReport:
             outcome: Literal["passed", "failed", "skipped"] = "passed"
@@ -63,10 +91,11 @@ def main() -> None:
             if report.failed:
                 detail = " ".join(str(report.longrepr).split())[-300:]
                 for test in tests:
-                    if test.startswith(report.nodeid):
-                        outcomes[test] = "failed\t" + detail
+                    if not report.nodeid or (test + "::").startswith(report.nodeid + "::"):
+                        tell(test, ("error", detail))
 
-    write(out, f"{nonce}\tstart\n".encode())
+    placed = [os.lstat("/work/" + path) for path in watched]
+    say("start\t" + " ".join(f"{status.st_ino}:{status.st_ctime_ns}" for status in placed))
     options = ["--rootdir=/work", "-c", "/dev/null", "--import-mode=importlib", "--assert=plain"]
     options += ["--capture=no", "-q", "-p", "no:cacheprovider", "-p", "no:doctest", "-p", "no:junitxml"]
     options += ["-p", "no:pastebin", "-p", "no:faulthandler", "-p", "no:unraisableexception", "-p", "no:logging"]
@@ -83,12 +112,9 @@ def main() -> None:
     try:
         pytest.main([*options, *("/work/" + file for file in files)], plugins=[Selection(), Reporter()])
     except BaseException as error:
-        outcomes.setdefault("", f"failed\t{type(error).__name__}")
-    lines = [f"{nonce}\t{numbers[test]}\t{outcome}" for test, outcome in outcomes.items() if test in numbers]
-    lines.append(f"{nonce}\tend")
-    data = ("\n".join(lines) + "\n").encode(errors="replace")
-    while data:
-        data = data[write(out, data) :]
+        # The tests that it takes with it are missing, and that is their outcome.
+        outcomes[""] = "error", type(error).__name__
+    say("end")
     leave(0)
 
 

@@ -8,19 +8,29 @@ from pathlib import Path
 from typing import Literal
 
 from stepwell.sandbox.protocol import ExecEnd, Sandbox, SandboxError, SandboxFactory, SandboxLimits
+from stepwell.tasks.grading.answer import Reported, read_answer
 
-OUTPUT_BYTES = 1 << 20
+OUTPUT_BYTES = 4 << 20
+"""Room for some 10,000 tests, each of which fails with a message."""
 GRACE_S = 60.0
 """Life of the sandbox beyond the wall clock of the tests."""
+LOOK_TIMEOUT_S = 30.0
+
+_NO_BYTECODE = ("-B", "-X", "pycache_prefix=/nonexistent")
+"""Tested code must not leave bytecode where the next test file is looked for."""
+_LOOK = """
+import os, sys
+for path in sys.argv[1:]:
+    try:
+        status = os.lstat(path)
+        print(f"{status.st_ino}:{status.st_ctime_ns}")
+    except OSError:
+        print("gone")
+"""
 
 
-@dataclass(frozen=True)
-class Reported:
-    """What the runner said of one test."""
-
-    passed: bool
-    detail: str
-    """For one that failed `file:line: exception`, where the line is the test's if it can be told."""
+class DiedUnderTests(SandboxError):
+    """The sandbox was made, and then died with tested code inside: its own doing, or the host's."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,11 @@ class TestRun:
     tests: dict[str, Reported]
     """By id; those that were not reported are missing."""
     altered: tuple[str, ...]
-    """Watched files that were not as they had been put in when the run was over."""
+    """Watched files that were changed while the tests ran, even if they were put back."""
+    misconduct: str | None = None
+    """What was on the channel that no runner writes there, in words."""
+    killed: str | None = None
+    """Why the sandbox ended the run, if it did so before its deadline."""
 
 
 async def run_tests(
@@ -59,45 +73,46 @@ async def run_tests(
         watched: Paths of `tree` that the tests must leave as they are.
 
     Raises:
-        SandboxError: the sandbox could not be made, died, or the runner did not start in it.
+        SandboxError: the sandbox could not be made, or the runner did not start in it, which no tested code can bring
+            about; `DiedUnderTests` where it could.
     """
     nonce = secrets.token_hex(16)
     limits = SandboxLimits(wall_clock_s=timeout_s + GRACE_S, output_bytes=OUTPUT_BYTES)
+    plan = "\n".join([nonce, str(len(watched)), *watched, *tests]).encode("utf-8", "surrogateescape")
     sandbox = await factory.create(tree, limits)
     try:
-        result = await sandbox.exec(
-            _command(grader), timeout_s=timeout_s, stdin="\n".join([nonce, *tests]).encode("utf-8", "surrogateescape")
-        )
-        altered = tuple([path for path in watched if await _content(sandbox, path) != tree[path]])
-    finally:
-        await sandbox.destroy()
-    started, ended, reported = _read_answer(result.output, nonce, tests)
-    if not started:
+        try:
+            result = await sandbox.exec(_command(grader), timeout_s=timeout_s, stdin=plan)
+            answer = read_answer(result.output, nonce, tests)
+            altered = await _altered(sandbox, tree, watched, answer.placed) if answer.started else ()
+        finally:
+            await sandbox.destroy()
+    except SandboxError as error:
+        raise DiedUnderTests(str(error)) from error
+    if not answer.started:
         said = result.output[-500:].decode(errors="replace")
         raise SandboxError(f"the {grader} runner did not start ({result.end}, status {result.returncode}): {said!r}")
-    return TestRun(result.end, result.returncode, ended, reported, altered)
+    return TestRun(result.end, result.returncode, answer.ended, answer.tests, altered, answer.misconduct, answer.killed)
 
 
-def _read_answer(output: bytes, nonce: str, tests: Sequence[str]) -> tuple[bool, bool, dict[str, Reported]]:
-    """Whether it started, whether it ended, and the tests, from the lines with the nonce: others printed the rest."""
-    started = ended = False
-    reported: dict[str, Reported] = {}
-    for line in output.decode(errors="replace").split("\n"):
-        match line.split("\t"):
-            case [said, "start"] if said == nonce:
-                started = True
-            case [said, "end"] if said == nonce:
-                ended = True
-            case [said, number, outcome, *detail] if said == nonce and number.isdigit() and int(number) < len(tests):
-                reported[tests[int(number)]] = Reported(outcome == "passed", " ".join(detail))
-            case _:
-                continue
-    return started, ended, reported
+async def _altered(
+    sandbox: Sandbox, tree: Mapping[str, bytes], watched: Sequence[str], placed: Sequence[str]
+) -> tuple[str, ...]:
+    """Watched files with another content than was put in, or another inode or time of change than at the start."""
+    if not watched:
+        return ()
+    altered = {path for path in watched if await _content(sandbox, path) != tree[path]}
+    if not altered:
+        look = ["python3", "-I", "-S", "-c", _LOOK, *watched]
+        result = await sandbox.exec(look, timeout_s=LOOK_TIMEOUT_S)
+        now = result.output.decode(errors="replace").split("\n")
+        altered = {path for path, then, is_now in zip(watched, placed, now, strict=False) if then != is_now}
+    return tuple(sorted(altered))
 
 
 def _command(grader: Literal["calls", "pytest"]) -> list[str]:
     isolation = ["-I", "-S"] if grader == "calls" else ["-I"]
-    return ["python3", *isolation, "-c", _runner(grader)]
+    return ["python3", *isolation, *_NO_BYTECODE, "-c", _runner(grader)]
 
 
 @cache
