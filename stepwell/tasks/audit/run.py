@@ -10,8 +10,8 @@ from stepwell.sandbox.protocol import SandboxFactory
 from stepwell.tasks.audit.judge import why_dropped
 from stepwell.tasks.audit.machine import this_machine
 from stepwell.tasks.audit.report import AuditedTask, AuditReport, Observation
-from stepwell.tasks.grading.grade import grade
 from stepwell.tasks.grading.verdict import Failure, Outcome, grader_digest
+from stepwell.tasks.patient_grading import grade_patiently
 from stepwell.tasks.task import Task
 
 FIRST_SEED = 1000
@@ -86,7 +86,7 @@ async def _audited(task: Task, factory: SandboxFactory, repetitions: int) -> Aud
 
 async def _observed(task: Task, changed: Mapping[str, bytes | None], factory: SandboxFactory, seed: int) -> _Timed:
     started = perf_counter()
-    verdict = await grade(task, changed, factory, seed=seed)
+    verdict = await grade_patiently(task, changed, factory, seed=seed)
     seconds = round(perf_counter() - started, 3)
     if isinstance(verdict, Failure):
         return _Timed(Observation(value=None, failure=f"{verdict.kind}: {verdict.cause}"), seconds)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stepwell.sandbox.protocol import SandboxError, SandboxFactory
-from stepwell.tasks.grading.grade import grade
 from stepwell.tasks.grading.verdict import Failure
 from stepwell.tasks.packages.baseline import Baseline
 from stepwell.tasks.packages.candidates import Candidate
@@ -14,6 +13,7 @@ from stepwell.tasks.packages.issue import issue_text
 from stepwell.tasks.packages.recording import Recording, Unfinished, record
 from stepwell.tasks.packages.source_text import is_other_program, spliced
 from stepwell.tasks.packages.symptoms import Symptom, symptoms
+from stepwell.tasks.patient_grading import grade_patiently
 from stepwell.tasks.task import Origin, Split, Task
 
 TASK_TIMEOUT_S = 60.0
@@ -168,7 +168,7 @@ async def _holds(task: Task, failing: set[str], factory: SandboxFactory) -> bool
     """Whether doing nothing fails in the tests that failed when they were recorded, and the gold patch passes."""
     gold = {path: text.encode() for path, text in task.gold.items()}
     for changed, value, wrong in (({}, 0.0, failing & set(task.expected)), (gold, 1.0, set[str]())):
-        verdict = await grade(task, changed, factory, seed=1)
+        verdict = await grade_patiently(task, changed, factory, seed=1)
         if isinstance(verdict, Failure):
             if verdict.kind == "data":
                 return False
