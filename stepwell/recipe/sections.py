@@ -2,9 +2,9 @@
 
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from stepwell.tasks.packages.sources import PACKAGES
+from stepwell.tasks.packages.package_set import SetPlan
 
 
 class Section(BaseModel):
@@ -188,23 +188,24 @@ class ForgedTasks(Section):
 
 
 class PackageTasks(Section):
-    """Tasks forged from a package of the Python Package Index with its own tests."""
+    """Tasks forged from packages of the Python Package Index with their own tests."""
 
     source: Literal["package"]
     """Which task set."""
-    package: str
-    """One of `stepwell.tasks.packages.PACKAGES`."""
+    packages: tuple[str, ...] = Field(min_length=1)
+    """Of `stepwell.tasks.packages.PACKAGES`: they give the training tasks and, from functions that no training task
+    touches, those of the sets `main` and `confirm`."""
+    held_out: tuple[str, ...] = ()
+    """Packages that training never sees: they give the tasks of `validation.heldout_tasks`."""
     seed: int = Field(default=0, ge=0)
     """Which defects are made."""
     train: int = Field(ge=1)
-    """Training tasks."""
+    """Training tasks of all packages together."""
 
-    @field_validator("package")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in PACKAGES:
-            raise ValueError(f"no package {name!r} to forge from; there are {', '.join(sorted(PACKAGES))}")
-        return name
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        SetPlan(packages=self.packages, held_out=self.held_out).shares()
+        return self
 
 
 class R2ETasks(Section):

@@ -70,8 +70,8 @@ def test_plan_validates_the_versions_that_the_recipe_names() -> None:
 
 
 def test_unknown_package_names_those_that_are_known() -> None:
-    with pytest.raises(RecipeError, match=r"tasks\.package: no package 'nix'.*toolz"):
-        load_recipe(RECIPES / "smollm2.toml", ["tasks.package=nix"])
+    with pytest.raises(RecipeError, match=r"no package 'nix'.*toolz"):
+        load_recipe(RECIPES / "smollm2.toml", ['tasks.packages=["nix"]'])
 
 
 def test_settings_of_a_warm_up_that_is_not_made_are_refused() -> None:
