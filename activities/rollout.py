@@ -13,6 +13,7 @@ from activities.policy_files import PolicyFiles
 from activities.rollout_row import train_sample
 from activities.stores import RunFacts, Stores
 from db.errors import Fenced
+from stepwell.agent.chat import FORMATS
 from stepwell.agent.codeact import CodeActTools
 from stepwell.agent.compact import CompactTools
 from stepwell.agent.episode import Divergence, Episode, EpisodeLimits, PromptTooLong, Sampled, Turn
@@ -270,14 +271,30 @@ class _Attempt:
 
 
 def tool_set(recipe: Recipe) -> ToolSet:
-    """The recipe's tools."""
-    return CompactTools() if recipe.agent.tools == "compact" else CodeActTools()
+    """The recipe's tools, for one episode."""
+    agent = recipe.agent
+    if agent.tools == "compact":
+        return CompactTools()
+    assert agent.chat is not None  # the recipe fills them in
+    assert agent.command_timeout_s is not None
+    assert agent.observation_chars is not None
+    return CodeActTools(
+        FORMATS[agent.chat].calls,
+        command_timeout_s=agent.command_timeout_s,
+        observation_chars=agent.observation_chars,
+    )
 
 
 def episode_limits(recipe: Recipe) -> EpisodeLimits:
     """The recipe's limits of an episode."""
     agent = recipe.agent
-    return EpisodeLimits(agent.max_turns, agent.max_context_tokens, agent.max_turn_tokens, agent.wall_clock_s)
+    return EpisodeLimits(
+        agent.max_turns,
+        agent.max_context_tokens,
+        agent.max_turn_tokens,
+        agent.wall_clock_s,
+        stop_when_stuck=bool(agent.stop_when_stuck),
+    )
 
 
 def sandbox_limits(recipe: Recipe) -> SandboxLimits:

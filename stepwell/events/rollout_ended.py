@@ -1,15 +1,24 @@
 """RolloutEnded."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from stepwell.agent.protocol import StopReason
 from stepwell.events.base import Event
+
+
+def _same(body: dict[str, Any]) -> dict[str, Any]:
+    """Schema 2 only adds a reason."""
+    return body
 
 
 class RolloutEnded(Event):
     """The agent's episode ended by itself."""
 
     type: Literal["RolloutEnded"] = "RolloutEnded"
+
+    SCHEMA = 2
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _same}
 
     reason: StopReason
     """Why."""
