@@ -5,43 +5,21 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from stepwell.agent.gateway.harness_end import HarnessEnd
 from workers.services.plan import launcher_argv
 
 KEPT_BYTES = 64 << 10
 """Of the end of its output."""
 
 
-@dataclass(frozen=True)
-class HarnessEnd:
-    """How a harness ended."""
-
-    returncode: int
-    """Exit status, or minus the signal's number."""
-    timed_out: bool
-    """Whether it was killed at its deadline."""
-    output: str
-    """The last `KEPT_BYTES` of standard output and error."""
-
-
 async def run_harness(
     argv: Sequence[str], *, environment: Mapping[str, str], folder: Path, stdin: bytes, timeout_s: float
 ) -> HarnessEnd:
-    """Runs a harness to its end. It has a session of its own, which is killed as a whole at the end; when this process
-    dies, the harness dies, and what it has started on this machine may not: give it tools that act in a sandbox.
-
-    Args:
-        argv: Program by its full path, and arguments.
-        environment: All of it: the gateway's address and the rollout's token among it, no secret of ours.
-        folder: Its current folder.
-        stdin: What it reads.
-        timeout_s: When it is killed.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """See `stepwell.agent.gateway.harness_end.RunHarness`. The harness has a session of its own, which is killed as a
+    whole at the end; when this process dies, the harness dies, and what it has started on this machine may not: give it
+    tools that act in a sandbox."""
     process = await asyncio.create_subprocess_exec(
         *launcher_argv(list(argv), death_signal=signal.SIGKILL, identity=None),
         env=dict(environment),

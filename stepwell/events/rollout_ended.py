@@ -29,9 +29,10 @@ class RolloutEnded(Event):
     generated_tokens: int
     """Tokens generated in them."""
     total_tokens: int
-    """Length of the whole sequence."""
+    """Length of the whole sequence, or of all its rows together."""
     content: str
-    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`)."""
+    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`); empty
+    where its turns make several rows."""
     changed: str
     """Blob: the files that differ from the task's (`stepwell.agent.turn.ChangedFiles`)."""
     tree: str

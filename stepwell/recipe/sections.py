@@ -39,7 +39,7 @@ class RunSection(Section):
 
 
 class AgentSection(Section):
-    """The harness. The last four keys are those of `codeact`, and refused with `compact`."""
+    """The harness. The keys from `chat` on are those of `codeact`, and refused with `compact`."""
 
     tools: Literal["compact", "codeact"]
     """Tool set: `compact` for the micro policy, `codeact` for the others."""
@@ -59,7 +59,10 @@ class AgentSection(Section):
     observation_chars: int | None = Field(default=None, ge=200)
     """Characters of an observation, head and tail; 8000 unless given."""
     stop_when_stuck: bool | None = None
-    """End an episode that goes round in circles; true unless given."""
+    """End an episode that goes round in circles; true unless given, and refused with `harness`, which sees to it."""
+    harness: tuple[str, ...] | None = None
+    """Program, by its full path, and arguments of a harness that plays the rollouts through the gateway (see
+    docs/harnesses.md); by default they are played by our own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -67,11 +70,13 @@ class AgentSection(Section):
         if not isinstance(raw, dict) or raw.get("tools") != "codeact":
             return raw
         given = {key: value for key, value in cast(dict[str, Any], raw).items() if value is not None}
-        return CODEACT_DEFAULTS | given
+        return CODEACT_DEFAULTS | ({"stop_when_stuck": False} if given.get("harness") else {}) | given
 
     @model_validator(mode="after")
     def _refuse_useless(self) -> Self:
-        for key in CODEACT_DEFAULTS:
+        if self.harness is not None and self.stop_when_stuck:
+            raise ValueError("stop_when_stuck would do nothing: a harness of its own ends as it sees fit")
+        for key in (*CODEACT_DEFAULTS, "harness"):
             if self.tools == "compact" and getattr(self, key) is not None:
                 raise ValueError(f'{key} would do nothing: it is for tools = "codeact"')
         return self

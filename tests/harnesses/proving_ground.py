@@ -9,6 +9,7 @@ from pathlib import Path
 from stepwell.agent.chat import FORMATS, ChatName, ChatRenderer
 from stepwell.agent.codeact import CodeActTools
 from stepwell.agent.episode import EpisodeLimits, Sampled
+from stepwell.agent.gateway.harness_end import HarnessEnd
 from stepwell.agent.gateway.record import RecordedCall
 from stepwell.agent.gateway.sandbox_door import SandboxDoor
 from stepwell.agent.gateway.server import Gateway
@@ -25,7 +26,7 @@ from stepwell.tasks.forge import forged_task
 from stepwell.tasks.grading.grade import grade
 from stepwell.tasks.grading.verdict import Score
 from tests.stack.played_engine import PlayedEngine, smollm2_tokenizer
-from workers.harness import HarnessEnd, run_harness
+from workers.harness import run_harness
 
 ROOT = Path(__file__).parents[2]
 LIMITS = EpisodeLimits(max_turns=30, max_context_tokens=65_536, max_turn_tokens=4096, wall_clock_s=600.0)
@@ -116,7 +117,7 @@ async def proving_ground(
 
     sandboxes = BubblewrapFactory(folder / "trees")
     sandbox = await sandboxes.create({path: text.encode() for path, text in TASK.files.items()}, SandboxLimits())
-    gateway, session = Gateway(), GatewaySession(renderer, LIMITS, sample, record)
+    gateway, session = Gateway(), GatewaySession(renderer, LIMITS, sample, record, sandbox.tree_digest)
     token = gateway.open(session, SandboxDoor(sandbox, CodeActTools(), TASK))
     listening = await listen(gateway.app())
     home = folder / "home"

@@ -89,7 +89,10 @@ async def open_gateway(
     async def record(call: RecordedCall) -> None:
         stored.append(call)
 
-    gateway, session = Gateway(), GatewaySession(renderer, limits, sample, record)
+    async def no_tree() -> str:
+        return ""
+
+    gateway, session = Gateway(), GatewaySession(renderer, limits, sample, record, no_tree)
     token = gateway.open(session)
     listening = await listen(gateway.app())
     async with aiohttp.ClientSession() as http:

@@ -37,6 +37,8 @@ class RecordedCall:
     """Row of tokens that the call belongs to."""
     known: int
     """Tokens of the prompt that stand in the row already; 0 for a new row."""
+    tree: str
+    """Digest of the work tree when the call was recorded: the harness acts on the answer after that."""
     waited_s: float
     """Between the answer before it and this call: the harness's own time and that of its tools."""
     asked: dict[str, JsonValue]
@@ -103,7 +105,7 @@ class CallRecord:
         return None
 
     def place(
-        self, request: ChatRequest, prompt_ids: tuple[int, ...], sampled: Sampled, waited_s: float
+        self, request: ChatRequest, prompt_ids: tuple[int, ...], sampled: Sampled, *, tree: str, waited_s: float
     ) -> RecordedCall:
         """The call, placed in the row that its prompt goes on from, or in a new one; not kept yet."""
         segment, known = self._row_of(prompt_ids)
@@ -118,6 +120,7 @@ class CallRecord:
             reply=self._reply(request, prompt_ids, sampled),
             segment=segment,
             known=known,
+            tree=tree,
             waited_s=waited_s,
             asked=request.asked,
         )

@@ -52,6 +52,11 @@ def used_up(code: str, message: str) -> Refused:
     return Refused(403, "invalid_request_error", code, message)
 
 
+def over(message: str) -> Refused:
+    """The rollout is given up by this worker."""
+    return Refused(403, "invalid_request_error", "rollout_over", message)
+
+
 def unavailable(message: str) -> Refused:
     """Infrastructure failed; asking again may help."""
     return Refused(503, "server_error", "unavailable", message)

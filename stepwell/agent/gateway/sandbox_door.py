@@ -42,7 +42,7 @@ class SandboxDoor:
     """
 
     def __init__(self, sandbox: Sandbox, tools: ToolSet, task: Task, *, command_timeout_s: float = 60.0) -> None:
-        self._sandbox = sandbox
+        self.sandbox = sandbox
         self._tools = tools
         self._task = task
         self._command_timeout_s = command_timeout_s
@@ -57,7 +57,7 @@ class SandboxDoor:
         if "\0" in asked.command:
             raise bad_request("a command cannot hold a NUL character")
         try:
-            result = await self._sandbox.exec(
+            result = await self.sandbox.exec(
                 ["bash", "-c", asked.command], timeout_s=min(asked.timeout_s, self._command_timeout_s)
             )
         except SandboxError as error:
@@ -74,7 +74,7 @@ class SandboxDoor:
         asked = _read(_Tool, body)
         text = JSON_CALLS.write(Parsed("", (ToolCall(asked.name, asked.arguments),)))
         try:
-            observation = await self._tools.run(self._tools.parse(text), self._sandbox, self._task)
+            observation = await self._tools.run(self._tools.parse(text), self.sandbox, self._task)
         except SandboxError as error:
             raise _failed(error) from error
         return {"observation": observation.text, "finished": observation.finished}

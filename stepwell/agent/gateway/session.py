@@ -2,19 +2,23 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from stepwell.agent.chat import ChatRenderer
-from stepwell.agent.episode import EpisodeLimits, Sample
+from stepwell.agent.episode import Divergence, EpisodeLimits, Sample, Sampled
 from stepwell.agent.gateway.conversation import ChatRequest
 from stepwell.agent.gateway.record import CallRecord, RecordedCall
-from stepwell.agent.gateway.refusals import too_long, unavailable, unknown_token, used_up
+from stepwell.agent.gateway.refusals import over, too_long, unavailable, unknown_token, used_up
+from stepwell.agent.gateway.replay import Replay
 from stepwell.agent.protocol import StopReason
+from stepwell.agent.turn import RecordedTurn
 from stepwell.policy.protocol import EngineError, WrongVersion
 
 Record = Callable[[RecordedCall], Awaitable[None]]
 """Stores a call; returns when it is durable."""
+Tree = Callable[[], Awaitable[str]]
+"""Digest of a work tree."""
 
 
 @dataclass
@@ -26,17 +30,27 @@ class GatewaySession:
         limits: Bounds; `stop_when_stuck` is the harness's own affair.
         sample: Generates, with the recipe's settings.
         record: Stores each call before it is answered.
+        tree: Digest of the rollout's work tree as it is.
+        recorded: Turns that a former attempt recorded. A harness that is started anew is answered from them, and
+            nothing is sampled, as long as it asks the same in the same tree.
+        version: Weight version that the rollout is made by.
     """
 
     renderer: ChatRenderer
     limits: EpisodeLimits
     sample: Sample
     record: Record
+    tree: Tree
+    recorded: Sequence[RecordedTurn] = ()
+    version: int = 0
     clock_s: float = 0.0
     """Sum of the recorded calls' time."""
     over: StopReason | None = None
     """The bound that refused the last call; None after a call that was answered."""
+    diverged: "asyncio.Future[Divergence]" = field(init=False)
+    """What a harness that was started anew did otherwise than before; then it is answered no more."""
     _calls: CallRecord = field(init=False)
+    _replay: Replay = field(init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _running: dict[tuple[tuple[int, ...], int], "asyncio.Task[RecordedCall]"] = field(
         default_factory=dict[tuple[tuple[int, ...], int], "asyncio.Task[RecordedCall]"]
@@ -46,6 +60,8 @@ class GatewaySession:
 
     def __post_init__(self) -> None:
         self._calls = CallRecord(self.renderer)
+        self._replay = Replay(self.recorded, self.version)
+        self.diverged = asyncio.get_running_loop().create_future()
 
     @property
     def calls(self) -> tuple[RecordedCall, ...]:
@@ -96,20 +112,40 @@ class GatewaySession:
             recorded = self._calls.answered(prompt_ids, request.position)
             if recorded is not None:
                 return recorded
-            self._check(len(prompt_ids))
-            waited_s = max(0.0, arrived - self._answered_at)
-            room = min(self.limits.max_turn_tokens, self.limits.max_context_tokens - len(prompt_ids))
-            try:
-                sampled = await self.sample(prompt_ids, room, len(self._calls.calls))
-            except (EngineError, WrongVersion) as error:
-                raise unavailable(f"no engine answered: {error}") from error
-            call = self._calls.place(request, prompt_ids, sampled, waited_s)
-            await self.record(call)
+            tree = await self.tree()
+            if self._replay.left:
+                sampled, waited_s = self._replayed(prompt_ids, tree), 0.0
+                call = self._calls.place(request, prompt_ids, sampled, tree=tree, waited_s=waited_s)
+            else:
+                self._check(len(prompt_ids))
+                waited_s = max(0.0, arrived - self._answered_at)
+                sampled = await self._sampled(prompt_ids)
+                call = self._calls.place(request, prompt_ids, sampled, tree=tree, waited_s=waited_s)
+                try:
+                    await self.record(call)
+                except EngineError as error:
+                    raise unavailable(f"the call could not be recorded: {error}") from error
             self._calls.keep(call)
             self.clock_s += call.seconds
             self.over = None
             self._answered_at = time.monotonic()
             return call
+
+    async def _sampled(self, prompt_ids: tuple[int, ...]) -> Sampled:
+        room = min(self.limits.max_turn_tokens, self.limits.max_context_tokens - len(prompt_ids))
+        try:
+            return await self.sample(prompt_ids, room, len(self._calls.calls))
+        except (EngineError, WrongVersion) as error:
+            raise unavailable(f"no engine answered: {error}") from error
+
+    def _replayed(self, prompt_ids: tuple[int, ...], tree: str) -> Sampled:
+        """What was sampled before. Raises Refused if the harness did something else."""
+        try:
+            return self._replay.take(prompt_ids, tree)
+        except Divergence as divergence:
+            if not self.diverged.done():
+                self.diverged.set_result(divergence)
+            raise over(f"the harness did something else than before: {divergence}") from divergence
 
     def _forget(self, key: tuple[tuple[int, ...], int], done: "asyncio.Task[RecordedCall]") -> None:
         del self._running[key]
