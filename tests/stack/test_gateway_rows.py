@@ -9,9 +9,9 @@ import pytest
 
 from stepwell.agent.chat import QWEN3, ChatRenderer
 from stepwell.policy.protocol import EngineError, GenerateRequest, Generation
+from tests.byte_tokenizer import TOKENIZER
 from tests.stack.open_gateway import OpenGateway, open_gateway, user
 from tests.stack.played_engine import PlayedEngine
-from tests.unit.test_gateway_rendering import TOKENIZER
 
 TOOLS = [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}]
 CALL = '<tool_call>\n{"name": "bash",  "arguments": {"command": "ls"}}\n</tool_call>'

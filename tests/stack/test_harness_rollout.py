@@ -37,8 +37,8 @@ from stepwell.recipe.recipe import Recipe
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.manifest import TaskManifest, task_blob
 from stepwell.tasks.task import Task
+from tests.byte_tokenizer import TOKENIZER
 from tests.stack.played_engine import PlayedEngine
-from tests.unit.test_gateway_rendering import TOKENIZER
 from workers.harness import run_harness
 
 RECIPE = Path(__file__).parents[2] / "recipes" / "smollm2.toml"

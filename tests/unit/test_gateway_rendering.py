@@ -4,13 +4,13 @@ import json
 from typing import Any
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from stepwell.agent.chat import FORMATS, ChatName, ChatRenderer
 from stepwell.agent.gateway.conversation import parse_request
 from stepwell.agent.gateway.refusals import Refused
 from stepwell.agent.gateway.rendering import closed, first_ids, next_ids
+from tests.byte_tokenizer import TOKENIZER
 
 TOOL = {"type": "function", "function": {"name": "bash", "description": "Runs é.", "parameters": {"type": "object"}}}
 SMOLLM2 = (
@@ -18,19 +18,6 @@ SMOLLM2 = (
     " }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 """SmolLM2's template for conversations that begin with a system text."""
-
-
-def byte_tokenizer() -> Tokenizer:
-    """A token a byte, and the control tokens."""
-    alphabet = {symbol: index for index, symbol in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    tokenizer = Tokenizer(models.BPE(alphabet, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(name, special=True) for name in ("<|im_start|>", "<|im_end|>", "<|end|>")])
-    return tokenizer
-
-
-TOKENIZER = byte_tokenizer()
 
 
 def renderer(name: ChatName) -> ChatRenderer:
