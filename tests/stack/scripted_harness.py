@@ -9,14 +9,13 @@ It is told nothing by the policy but to go on or to stop (`done`); COMMAND is wh
 import json
 import os
 import sys
-import urllib.error
 import urllib.request
 
 
 def ask(path, body):
     headers = {"Authorization": f"Bearer {os.environ['STEPWELL_TOKEN']}", "Content-Type": "application/json"}
     request = urllib.request.Request(os.environ["STEPWELL_GATEWAY"] + path, json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(request, timeout=60) as response:
+    with urllib.request.urlopen(request, timeout=600) as response:
         return json.load(response)
 
 
