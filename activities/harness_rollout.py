@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stepwell.agent.chat import ChatRenderer
-from stepwell.agent.episode import EpisodeLimits, PromptTooLong, Sample, Sampled
+from stepwell.agent.episode import Divergence, EpisodeLimits, PromptTooLong, Sample, Sampled
 from stepwell.agent.gateway.harness_end import HarnessEnd, RunHarness
 from stepwell.agent.gateway.record import RecordedCall
 from stepwell.agent.gateway.sandbox_door import SandboxDoor
@@ -86,6 +86,8 @@ class HarnessHost:
         if session.diverged.done():
             raise session.diverged.result()
         why = _why(harness.result(), end)
+        if session.asks_less:
+            raise Divergence(len(session.calls), "another call", "the harness's end")
         if not session.calls:
             _refuse_silence(rollout, why)
         return why

@@ -213,6 +213,15 @@ async def test_a_harness_that_does_something_else_starts_over(stage) -> None:
         assert (await on.ended()).turns == 2
 
 
+async def test_a_harness_that_ends_before_it_has_asked_again_starts_over(stage, tmp_path: Path) -> None:
+    async with stage("true", str(tmp_path / "begun")) as on:
+        await on.attempt("go on", "go on")
+        await on.attempt("go on", "done")
+        restarted = next(event for event in await on.events() if isinstance(event, RolloutRestarted))
+        assert (restarted.turn, restarted.expected) == (1, "another call")
+        assert (await on.ended()).turns == 1
+
+
 async def test_a_conversation_that_was_condensed_is_recorded_as_rows(stage) -> None:
     async with stage("ls", "forgets") as on:
         await on.attempt("go on", "forget", "go on", "done")

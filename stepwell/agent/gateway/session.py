@@ -73,6 +73,11 @@ class GatewaySession:
         """The last call of each row of tokens."""
         return tuple(self._calls.rows())
 
+    @property
+    def asks_less(self) -> bool:
+        """Whether recorded turns are left that a harness which was started anew did not ask for."""
+        return self._replay.left
+
     async def answer(self, request: ChatRequest) -> RecordedCall:
         """Answers from the record, or samples, records and answers. A client that goes away before its answer finds it
         when it asks again.
