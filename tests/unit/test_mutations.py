@@ -3,7 +3,7 @@
 import ast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stepwell.tasks.packages.mutation_kinds import KINDS
@@ -98,7 +98,15 @@ def expressions() -> st.SearchStrategy[str]:
 FORMS = (
     *(f"({{}} {operator} {{}})" for operator in ("+", "-", "*", "//", "%", "**", "<", "==", "in", "is not", "not  in")),
     *("({} and {} or {})", "(not ({}))", "(-\t{})", "f({} , {})", "max({},\n        {},  # ö\n        key={})"),
-    *("ä.get({}, {})", "ä[{}:{}]", "({} if {} else {})", "ä.strip().startswith({})", "f'{{ä + 1}}'", "{}"),
+    *(
+        "ä.get({}, {})",
+        "ä[{}:{}]",
+        "({} if {} else {})",
+        "ä.strip().startswith({})",
+        "({}).strip()",
+        "f'{{ä + 1}}'",
+        "{}",
+    ),
 )
 EXPRESSIONS = expressions()
 STATEMENTS = st.one_of(
@@ -112,6 +120,9 @@ STATEMENTS = st.one_of(
 )
 
 
+@example(["return ä.get((a + a), f(a , a))"], "\n")
+@example(["return (a + b).strip()"], "\n")
+@example(["return ((a + a) + (a - a))"], "\n")
 @given(st.lists(STATEMENTS, min_size=1, max_size=4), st.sampled_from(["\n", "\r\n"]))
 def test_every_defect_changes_its_span_alone_and_still_parses(statements: list[str], newline: str) -> None:
     lines = [

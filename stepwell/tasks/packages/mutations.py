@@ -43,7 +43,7 @@ def mutations_of(source: str) -> list[Mutation]:
         length = (function.end_lineno or function.lineno) - function.lineno + 1
         for node, traced in _nodes(function):
             for kind in KINDS:
-                for edit in kind.rule(node, text):
+                for edit in filter(text.can_take, kind.rule(node, text)):
                     mutation = Mutation(kind.name, name, edit, text.line_of(edit.start), traced, length)
                     found.setdefault(edit, mutation)
     return sorted(found.values(), key=lambda one: (one.edit.start, one.edit.end, one.kind, one.edit.text))

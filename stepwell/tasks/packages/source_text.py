@@ -63,6 +63,12 @@ class SourceText:
         """The edit that writes `text` in place of a node."""
         return Edit(self.start(node), self.end(node), text)
 
+    def can_take(self, edit: Edit) -> bool:
+        """Whether an edit changes anything, and leaves as many brackets open as before: the place of a node is without
+        those around it, so that an edit from one node to another may hold one half of a pair."""
+        replaced = self.data[edit.start : edit.end].decode()
+        return replaced != edit.text and _open_brackets(replaced) == _open_brackets(edit.text)
+
     def line_of(self, position: int) -> int:
         """Number of the line, from 1, that a byte is in."""
         return self.data.count(b"\n", 0, position) + 1
@@ -86,6 +92,10 @@ class SourceText:
 
     def _byte(self, line: int, column: int) -> int:
         return self._starts[line - 1] + len(self._lines[line - 1][:column].encode())
+
+
+def _open_brackets(text: str) -> list[int]:
+    return [text.count(opening) - text.count(closing) for opening, closing in ("()", "[]", "{}")]
 
 
 def spliced(source: str, edit: Edit) -> str:
