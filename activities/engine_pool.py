@@ -16,6 +16,8 @@ LOOK_S = 1.0
 """How long a list of engines is believed, and how soon an engine that left it is given up."""
 PATIENCE_S = 120.0
 """How long a turn waits for an engine with its version, in seconds; then the attempt fails as `infra`."""
+AWAY_S = 30.0
+"""How long it waits while none is alive: one that is started again takes less, and others have work for the sandbox."""
 PAUSE_S = 0.25
 """Between two tries."""
 
@@ -43,18 +45,23 @@ class EnginePool:
     _watches: dict[str, "asyncio.Task[None]"] = field(default_factory=dict[str, "asyncio.Task[None]"])
     """By run, while something is in flight."""
 
+    async def any_alive(self, run: str) -> bool:
+        """Whether the run has an engine."""
+        return bool(await self._live(run))
+
     async def generate(self, run: str, affinity: int, request: GenerateRequest) -> Sampled:
         """Asks one of the run's engines; a rollout stays with one as long as it lives, by `affinity`, and asks the
         next when that one fails.
 
         Raises:
-            EngineError: no engine answered with this version within the patience.
+            EngineError: no engine answered with this version within the patience, or none is alive.
         """
-        began = time.monotonic()
+        began = alive_at = time.monotonic()
         reason, failures = "no engine is alive", 0
         while True:
             choice = _in_order(await self._live(run), request.version)
             if choice:
+                alive_at = time.monotonic()
                 engine = choice[(affinity + failures) % len(choice)]
                 asked_at = time.monotonic()
                 try:
@@ -63,6 +70,8 @@ class EnginePool:
                 except (EngineError, WrongVersion) as error:
                     reason, failures = str(error), failures + 1
                     self._listed.pop(run, None)
+            if time.monotonic() - alive_at > AWAY_S:
+                raise EngineError(f"no engine of {run} has been alive for {AWAY_S:.0f} s")
             if time.monotonic() - began > PATIENCE_S:
                 raise EngineError(f"no engine gave version {request.version} within {PATIENCE_S:.0f} s: {reason}")
             await asyncio.sleep(PAUSE_S)

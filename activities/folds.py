@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from db.ledger import Recorded
 from stepwell.contracts.run import DispatchedStep, RunFold, ValidationScore, VersionRef
 from stepwell.events import (
+    AttemptOpened,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
@@ -91,10 +92,17 @@ class RolloutFold:
     ended: RolloutEnded | None
     graded: RolloutGraded | None
     failed: RolloutFailed | None
+    fruitless: int
+    """Attempts in a row, the last ones, that recorded no turn."""
     facts: tuple[Event, ...]
     """All its events."""
     head: str
     """Hash of the last event, empty for a stream that does not exist."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to play."""
+        return self.ended is not None or self.failed is not None
 
 
 def fold_rollout(stream: Sequence[Recorded]) -> RolloutFold:
@@ -108,6 +116,17 @@ def fold_rollout(stream: Sequence[Recorded]) -> RolloutFold:
         ended=next((event for event in events if isinstance(event, RolloutEnded)), None),
         graded=next((event for event in events if isinstance(event, RolloutGraded)), None),
         failed=next((event for event in events if isinstance(event, RolloutFailed)), None),
+        fruitless=_fruitless(events),
         facts=events,
         head=stream[-1].envelope.hash if stream else "",
     )
+
+
+def _fruitless(events: Sequence[Event]) -> int:
+    count = 0
+    for event in events:
+        if isinstance(event, AttemptOpened):
+            count += 1
+        elif isinstance(event, TurnRecorded):
+            count = 0
+    return count

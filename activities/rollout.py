@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
@@ -39,6 +40,8 @@ from stepwell.sandbox.protocol import Sandbox, SandboxFactory
 from stepwell.tasks.grading.verdict import grader_digest, verdict_key
 from stepwell.tasks.task import Task
 
+LOOK_FOR_ENGINE = timedelta(seconds=5)
+"""Until a rollout whose run has no engine is tried again."""
 MAX_RESTARTS = 3
 """A rollout whose actions never do the same twice cannot be taken up; after this the attempt fails."""
 
@@ -72,7 +75,8 @@ class RolloutActivities:
     async def run_rollout(self, request: RolloutRequest) -> RolloutOutcome:
         """Plays the rollout to its end, or goes on where the last attempt stopped; a pause holds it between two turns.
 
-        Any error but broken data is infrastructure's: the attempt is retried within its budget, and never scored.
+        Any error but broken data is infrastructure's: the attempt is retried within its budget, and never scored. The
+        budget counts attempts in a row that recorded no turn; one that recorded some has not been in vain.
         """
         facts = await self._stores.run_facts(request.run)
         task = await self._stores.task(request.task)
@@ -80,6 +84,8 @@ class RolloutActivities:
         attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer, self._harnesses)
         if await attempt.is_held():
             return attempt.held()
+        await attempt.check_budget("the last of them ended without a word")
+        await attempt.require_engine()
         fold = await attempt.open()
         if fold.ended is None:
             try:
@@ -88,6 +94,9 @@ class RolloutActivities:
                 return attempt.held()
             except PromptTooLong as error:
                 raise ApplicationError(str(error), type=FailureKind.DATA.value, non_retryable=True) from error
+            except Exception as error:
+                await attempt.check_budget(str(error))
+                raise
         return await attempt.outcome()
 
 
@@ -122,9 +131,33 @@ class _Attempt:
         """Whether a pause forbids to begin: one that drains lets go on what has begun."""
         depth = await self._holds.depth(self._request.run)
         if depth == "drain":
-            fold = fold_rollout(await self._stores.ledger.read(self._stream))
+            fold = await self._fold()
             return fold.ended is None and not fold.turns
         return depth == "now"
+
+    async def check_budget(self, last: str) -> None:
+        """Ends the rollout's attempts once its budget is used up.
+
+        Args:
+            last: How the last attempt ended.
+        """
+        budget = self._recipe.failures.rollout_attempts
+        fold = await self._fold()
+        if self._request.purpose == "train" and not fold.is_over and fold.fruitless >= budget:
+            raise ApplicationError(
+                f"{budget} attempts recorded no turn: {last}", type=FailureKind.INFRA.value, non_retryable=True
+            )
+
+    async def require_engine(self) -> None:
+        """Gives the place to others, at no cost for the rollout, where there is nothing to do but to wait."""
+        run = self._request.run
+        if not (await self._fold()).is_over and not await self._engines.any_alive(run):
+            raise ApplicationError(
+                f"no engine of {run} is alive", type=FailureKind.INFRA.value, next_retry_delay=LOOK_FOR_ENGINE
+            )
+
+    async def _fold(self) -> RolloutFold:
+        return fold_rollout(await self._stores.ledger.read(self._stream))
 
     def held(self) -> RolloutOutcome:
         """What the group is told of a rollout that a pause holds."""
@@ -133,7 +166,7 @@ class _Attempt:
     async def open(self) -> RolloutFold:
         """Fences every earlier attempt, and says where the rollout stands."""
         while True:
-            fold = fold_rollout(await self._stores.ledger.read(self._stream))
+            fold = await self._fold()
             self._next_seq, self._epoch = fold.next_seq, fold.epoch
             if fold.failed is not None:
                 raise RolloutClosed(f"{self._stream} was closed without a score; this attempt comes too late")
@@ -217,7 +250,7 @@ class _Attempt:
 
     async def outcome(self) -> RolloutOutcome:
         """What the group is told."""
-        fold = fold_rollout(await self._stores.ledger.read(self._stream))
+        fold = await self._fold()
         assert fold.ended is not None
         return RolloutOutcome(
             stream=self._stream,

@@ -155,9 +155,8 @@ REPLACE_PROMPTS = ActivitySpec("replace_prompts", CONTROL_QUEUE, StepRef, Replac
 WATCH_RUN = ActivitySpec("watch_run", CONTROL_QUEUE, WatchRequest, WatchReport, timedelta(hours=2), BEAT)
 FINISH_RUN = ActivitySpec("finish_run", CONTROL_QUEUE, FinishRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)
 
-RUN_ROLLOUT = ActivitySpec(
-    "run_rollout", SANDBOX_QUEUE, RolloutRequest, RolloutOutcome, timedelta(minutes=30), BEAT, attempts=5
-)
+RUN_ROLLOUT = ActivitySpec("run_rollout", SANDBOX_QUEUE, RolloutRequest, RolloutOutcome, timedelta(minutes=30), BEAT)
+"""Its budget is counted from the ledger: a try that only finds that there is no engine costs nothing."""
 GRADE_ROLLOUT = ActivitySpec(
     "grade_rollout", SANDBOX_QUEUE, GradeRequest, GradeOutcome, timedelta(minutes=10), BEAT, attempts=5
 )

@@ -150,7 +150,6 @@ class PromptGroup:
                 outcome = await RUN_ROLLOUT(
                     request,
                     attempt=timedelta(seconds=group.rollout_timeout_s),
-                    attempts=group.rollout_attempts,
                 )
                 if not outcome.held:
                     return outcome

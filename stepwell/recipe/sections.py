@@ -114,7 +114,7 @@ class FailureSection(Section):
     rollout_timeout_s: float = Field(default=600.0, gt=0)
     """One attempt at a rollout."""
     rollout_attempts: int = Field(default=5, ge=1)
-    """Attempts before a rollout counts as failed by infrastructure."""
+    """Attempts in a row without a new turn before a rollout counts as failed by infrastructure; gradings likewise."""
     step_timeout_s: float = Field(default=1800.0, gt=0)
     """One attempt at a training step."""
     warm_up_timeout_s: float = Field(default=3600.0, gt=0)

@@ -26,7 +26,7 @@ def rollout(score: float | None, *, failure: str | None = None) -> RolloutFold:
         graded = RolloutGraded(verdict_key="k" * 64, score=score, timed_out=False, verdict_head="v", reused=False)
     failed = None if failure is None else RolloutFailed(failure=failure, cause=f"{failure} it was")
     events = tuple(event for event in (ended, graded, failed) if event is not None)
-    return RolloutFold(len(events), 0, (), ended, graded, failed, events, "h" * 64)
+    return RolloutFold(len(events), 0, (), ended, graded, failed, 0, events, "h" * 64)
 
 
 def closed(*rollouts: RolloutFold, purpose: str = "train") -> GroupClosed:
