@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -13,15 +12,19 @@ from stepwell.sandbox.tree import digest_of_files
 from tests.stack.sandbox_kinds import FACTORIES, FILES, factory_of, shell
 
 
-@pytest.fixture(params=FACTORIES)
-async def factory(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SandboxFactory]:
-    async with factory_of(request, tmp_path / "sandboxes") as made:
+@pytest.fixture(scope="module", params=FACTORIES)
+async def factory(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[SandboxFactory]:
+    async with factory_of(request, tmp_path_factory.mktemp("sandboxes")) as made:
         yield made
 
 
 @pytest.fixture
-async def sandbox(factory: SandboxFactory) -> Sandbox:
-    return await factory.create(FILES, SandboxLimits())
+async def sandbox(factory: SandboxFactory) -> AsyncIterator[Sandbox]:
+    made = await factory.create(FILES, SandboxLimits())
+    yield made
+    await made.destroy()
 
 
 # --- commands
