@@ -6,11 +6,10 @@ from tokenizers import Tokenizer
 
 from activities.folders import get_file
 from activities.stores import Stores
-from stepwell.agent.chat import CHATML, MICRO, ChatRenderer
-from stepwell.agent.protocol import Renderer
+from stepwell.agent.chat import FORMATS, ChatRenderer
 from stepwell.events import VersionCreated
 from stepwell.events.streams import weights_stream
-from stepwell.recipe.recipe import MicroPolicy, Recipe
+from stepwell.recipe.recipe import Recipe
 
 
 @dataclass
@@ -18,9 +17,9 @@ class PolicyFiles:
     """Renderers by run; a run's tokenizer is that of version 0 and never changes."""
 
     stores: Stores
-    _renderers: dict[str, Renderer] = field(default_factory=dict[str, Renderer])
+    _renderers: dict[str, ChatRenderer] = field(default_factory=dict[str, ChatRenderer])
 
-    async def renderer(self, run: str, recipe: Recipe) -> Renderer:
+    async def renderer(self, run: str, recipe: Recipe) -> ChatRenderer:
         """The run's renderer.
 
         Raises:
@@ -32,6 +31,5 @@ class PolicyFiles:
             if created is None:
                 raise LookupError(f"run {run} has no version 0 yet")
             tokenizer = Tokenizer.from_buffer(await get_file(self.stores.blobs, created.export, "tokenizer.json"))
-            chat = MICRO if isinstance(recipe.policy, MicroPolicy) else CHATML
-            self._renderers[run] = ChatRenderer(tokenizer, chat)
+            self._renderers[run] = ChatRenderer(tokenizer, FORMATS[recipe.agent.chat or "micro"])
         return self._renderers[run]

@@ -6,17 +6,21 @@ from collections.abc import Sequence
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
+from activities.agent_settings import episode_limits, sandbox_limits, tool_set
 from activities.engine_pool import EnginePool
 from activities.folds import RolloutFold, fold_rollout
+from activities.harness_rollout import HarnessFailed, HarnessHost, HarnessRollout
 from activities.holds import Held, Holds
 from activities.policy_files import PolicyFiles
-from activities.rollout_row import train_sample
+from activities.rollout_row import train_rows
 from activities.stores import RunFacts, Stores
 from db.errors import Fenced
-from stepwell.agent.codeact import CodeActTools
-from stepwell.agent.compact import CompactTools
-from stepwell.agent.episode import Divergence, Episode, EpisodeLimits, PromptTooLong, Sampled, Turn
-from stepwell.agent.protocol import Renderer, StopReason, ToolSet
+from stepwell.agent.chat import ChatRenderer
+from stepwell.agent.episode import Divergence, Episode, PromptTooLong, Sampled, Turn
+from stepwell.agent.gateway.record import RecordedCall
+from stepwell.agent.gateway.sandbox_door import SandboxDoor
+from stepwell.agent.protocol import StopReason
+from stepwell.agent.tool_calls import JSON_CALLS
 from stepwell.agent.turn import RecordedTurn, TurnPayload, changed_files_blob
 from stepwell.contracts.rollout import FailureKind, RolloutOutcome, RolloutRequest
 from stepwell.events import (
@@ -30,9 +34,8 @@ from stepwell.events import (
 from stepwell.events.base import Event
 from stepwell.events.streams import rollout_stream, verdict_stream
 from stepwell.policy.protocol import GenerateRequest
-from stepwell.recipe.recipe import Recipe
 from stepwell.rl.seeds import derive_seed
-from stepwell.sandbox.protocol import Sandbox, SandboxFactory, SandboxLimits
+from stepwell.sandbox.protocol import Sandbox, SandboxFactory
 from stepwell.tasks.grading.verdict import grader_digest, verdict_key
 from stepwell.tasks.task import Task
 
@@ -47,8 +50,19 @@ class RolloutClosed(RuntimeError):
 class RolloutActivities:
     """Runs rollouts in this worker's sandboxes."""
 
-    def __init__(self, stores: Stores, engines: EnginePool, sandboxes: SandboxFactory, policies: PolicyFiles) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        engines: EnginePool,
+        sandboxes: SandboxFactory,
+        policies: PolicyFiles,
+        harnesses: HarnessHost | None = None,
+    ) -> None:
+        """Args:
+        harnesses: Where harnesses that are no part of Stepwell run, for recipes that name one.
+        """
         self._stores = stores
+        self._harnesses = harnesses
         self._engines = engines
         self._sandboxes = sandboxes
         self._policies = policies
@@ -69,7 +83,7 @@ class RolloutActivities:
                 non_retryable=True,
             )
         renderer = await self._policies.renderer(request.run, facts.recipe)
-        attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer)
+        attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer, self._harnesses)
         if await attempt.is_held():
             return attempt.held()
         fold = await attempt.open()
@@ -94,7 +108,8 @@ class _Attempt:
         request: RolloutRequest,
         facts: RunFacts,
         task: Task,
-        renderer: Renderer,
+        renderer: ChatRenderer,
+        harnesses: HarnessHost | None,
     ) -> None:
         self._stores = stores
         self._engines = engines
@@ -103,6 +118,7 @@ class _Attempt:
         self._recipe = facts.recipe
         self._task = task
         self._renderer = renderer
+        self._harnesses = harnesses
         self._stream = rollout_stream(request.run, request.scope, request.prompt, request.sample)
         self._next_seq = 0
         self._epoch = 0
@@ -154,8 +170,13 @@ class _Attempt:
 
     async def _play_in(self, sandbox: Sandbox, recorded: list[RecordedTurn]) -> None:
         async def record(turn: Turn, end: StopReason | None) -> None:
-            await self._record(sandbox, turn, end)
+            inline: list[bytes] = []
+            self._rows.append(turn.recorded.payload)
+            await self._record(turn, [] if end is None else await self._ending(sandbox, end, inline), inline)
 
+        if self._recipe.agent.harness is not None:
+            await self._play_by_harness(self._recipe.agent.harness, sandbox, recorded)
+            return
         episode = Episode(self._task, tool_set(self._recipe), self._renderer, episode_limits(self._recipe))
         await episode.replay(recorded, sandbox)
         self._rows = [turn.payload for turn in recorded]
@@ -163,8 +184,36 @@ class _Attempt:
         if end is None:
             await episode.play(sandbox, self._sample, record)
         else:  # the recorded turns alone end it
-            inline: list[bytes] = []
-            await self._append(await self._ending(sandbox, end, inline), inline)
+            await self._end(sandbox, end)
+
+    async def _play_by_harness(self, command: tuple[str, ...], sandbox: Sandbox, recorded: list[RecordedTurn]) -> None:
+        if self._harnesses is None:
+            raise HarnessFailed("this worker runs no harness but our own")
+        tools = tool_set(self._recipe, JSON_CALLS)
+        seconds = self._recipe.agent.command_timeout_s
+        assert seconds is not None
+        rollout = HarnessRollout(
+            command=command,
+            issue=self._task.issue,
+            renderer=self._renderer,
+            limits=episode_limits(self._recipe),
+            door=SandboxDoor(sandbox, tools, self._task, command_timeout_s=seconds),
+            version=self._request.version,
+        )
+        self._rows = [turn.payload for turn in recorded]
+        end = await self._harnesses.play(rollout, recorded, self._sample, self._record_call)
+        await self._end(sandbox, end)
+
+    async def _record_call(self, call: RecordedCall) -> None:
+        """A call that a harness made, as a turn."""
+        recorded = RecordedTurn(call.payload(), call.tree, call.seconds)
+        self._rows.append(recorded.payload)
+        turn = Turn(call.index, recorded, len(call.prompt_ids), call.sampled, call.waited_s)
+        await self._record(turn, [], [])
+
+    async def _end(self, sandbox: Sandbox, end: StopReason) -> None:
+        inline: list[bytes] = []
+        await self._append(await self._ending(sandbox, end, inline), inline)
 
     async def outcome(self) -> RolloutOutcome:
         """What the group is told."""
@@ -215,10 +264,8 @@ class _Attempt:
         )
         return await self._engines.generate(request.run, request.prompt, generate)
 
-    async def _record(self, sandbox: Sandbox, turn: Turn, end: StopReason | None) -> None:
+    async def _record(self, turn: Turn, ending: Sequence[Event], inline: list[bytes]) -> None:
         payload = turn.recorded.payload
-        self._rows.append(payload)
-        inline: list[bytes] = []
         recorded = TurnRecorded(
             turn=turn.index,
             epoch=self._epoch,
@@ -232,21 +279,20 @@ class _Attempt:
             generate_s=turn.sampled.seconds,
             tool_s=turn.tool_s,
         )
-        ending = [] if end is None else await self._ending(sandbox, end, inline)
         await self._append([recorded, *ending], inline)
 
     async def _ending(self, sandbox: Sandbox, end: StopReason, inline: list[bytes]) -> list[Event]:
         """The end, and the verdict where the tree was graded before; `inline` takes the blobs that they name."""
         tree = await sandbox.tree_digest()
         key = verdict_key(self._task.digest, tree, grader_digest())
-        row = train_sample(self._rows)
+        rows = train_rows(self._rows)
         ended = RolloutEnded(
             reason=end,
             epoch=self._epoch,
             turns=len(self._rows),
-            generated_tokens=sum(row.generated),
-            total_tokens=len(row.token_ids),
-            content=row.content_digest(),
+            generated_tokens=sum(sum(row.generated) for row in rows),
+            total_tokens=sum(len(row.token_ids) for row in rows),
+            content=rows[0].content_digest() if len(rows) == 1 else "",
             changed=await self._stores.stage(changed_files_blob(await sandbox.changed_files()), inline),
             tree=tree,
             verdict_key=key,
@@ -273,22 +319,3 @@ class _Attempt:
             self._stream, events, expected_seq=self._next_seq, actor=self._stores.actor, blobs=blobs
         )
         self._next_seq = head.seq + 1
-
-
-def tool_set(recipe: Recipe) -> ToolSet:
-    """The recipe's tools."""
-    return CompactTools() if recipe.agent.tools == "compact" else CodeActTools()
-
-
-def episode_limits(recipe: Recipe) -> EpisodeLimits:
-    """The recipe's limits of an episode."""
-    agent = recipe.agent
-    return EpisodeLimits(agent.max_turns, agent.max_context_tokens, agent.max_turn_tokens, agent.wall_clock_s)
-
-
-def sandbox_limits(recipe: Recipe) -> SandboxLimits:
-    """The recipe's limits of a sandbox."""
-    sandbox = recipe.sandbox
-    return SandboxLimits(
-        wall_clock_s=sandbox.wall_clock_s, memory_bytes=sandbox.memory_mib << 20, processes=sandbox.processes
-    )

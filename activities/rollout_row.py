@@ -1,4 +1,4 @@
-"""From a rollout's turns to the row of tokens that a trainer makes of it."""
+"""From a rollout's turns to the rows of tokens that a trainer makes of it."""
 
 from collections.abc import Sequence
 
@@ -6,8 +6,14 @@ from stepwell.agent.turn import TurnPayload
 from stepwell.rl.samples import TrainSample
 
 
+def train_rows(turns: Sequence[TurnPayload]) -> list[TrainSample]:
+    """One row for each segment, in order; what an earlier row generated is context in a later one."""
+    segments = sorted({turn.segment for turn in turns})
+    return [train_sample([turn for turn in turns if turn.segment == segment]) for segment in segments]
+
+
 def train_sample(turns: Sequence[TurnPayload]) -> TrainSample:
-    """Prompt, generated, observation, generated, … in one row."""
+    """Prompt, generated, observation, generated, … of one segment in one row."""
     token_ids: list[int] = []
     generated: list[bool] = []
     logprobs: list[float] = []

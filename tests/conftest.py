@@ -15,7 +15,13 @@ from workers.services.lifecycle import held
 settings.register_profile("stepwell", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("stepwell")
 
-pytest_plugins = ("tests.nothing_left", "tests.stack.database", "tests.stack.tiny_run", "tests.stack.steering")
+pytest_plugins = (
+    "tests.nothing_left",
+    "tests.stack.database",
+    "tests.stack.small_images",
+    "tests.stack.tiny_run",
+    "tests.stack.steering",
+)
 
 
 @pytest.fixture(scope="session")

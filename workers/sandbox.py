@@ -2,10 +2,14 @@
 
 from activities.engine_pool import EnginePool
 from activities.grading import GradingActivities
+from activities.harness_rollout import HarnessHost
 from activities.policy_files import PolicyFiles
 from activities.rollout import RolloutActivities
 from db.engines import Engines
-from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.agent.gateway.server import Gateway
+from stepwell.policy.engine_http.server import listen
+from stepwell.sandbox.by_image import SandboxesByImage
+from workers.harness import run_harness
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
 from workflows.contracts import SANDBOX_QUEUE
@@ -19,9 +23,12 @@ async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
         concurrency: rollouts and gradings at once.
     """
     async with runtime("sandbox", addresses, connections=12, queue=SANDBOX_QUEUE) as opened:
-        sandboxes = BubblewrapFactory(opened.cache / "trees")
+        sandboxes = SandboxesByImage(opened.cache / "trees")
         engines = EnginePool(Engines(opened.database))
-        rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores))
+        gateway = Gateway()
+        listening = await listen(gateway.app())  # for programs on this machine alone
+        harnesses = HarnessHost(gateway, listening.url, opened.cache / "harnesses", run_harness)
+        rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores), harnesses)
         grading = GradingActivities(opened.stores, sandboxes)
         try:
             await serve(
@@ -32,5 +39,6 @@ async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
                 pollers=8,
             )
         finally:
+            await listening.close()
             await engines.close()
             await sandboxes.close()

@@ -4,12 +4,14 @@ import asyncio
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from stepwell.recipe.recipe import Recipe
-from stepwell.recipe.sections import ForgedTasks, R2ETasks
+from stepwell.recipe.sections import ForgedTasks, PackageTasks, R2ETasks, ValidationSection
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.tasks.packages import forge_package
+from stepwell.tasks.forge import TaskSet
+from stepwell.tasks.packages import NotEnoughTasks, SetPlan, forge_set
 from stepwell.tasks.r2e.task_set import load_r2e
 from stepwell.tasks.sources import forged_tasks
 from stepwell.tasks.task import Task
@@ -47,25 +49,49 @@ async def make_task_sets(recipe: Recipe) -> TaskSets:
         )
         train, spare = split_reserve(forged.curriculum(prompts + reserve), reserve)
         return TaskSets(train, spare, forged.validation, forged.confirm, forged.heldout_family)
-    held_out = validation.tasks + validation.confirm_tasks
     if isinstance(recipe.tasks, R2ETasks):
+        held_out = validation.tasks + validation.confirm_tasks
         return await asyncio.to_thread(_imported_sets, recipe.tasks, recipe, held_out)
+    forged = await _from_packages(recipe.tasks, recipe.validation)
+    curriculum, spare = _repeated(forged.curriculum(recipe.tasks.train), reserve, prompts, "tasks.train")
+    main, confirm = forged.validation[: validation.tasks], forged.validation[validation.tasks :]
+    return TaskSets(
+        curriculum,
+        spare,
+        main,
+        confirm[: validation.confirm_tasks],
+        forged.heldout_family[: validation.heldout_tasks],
+    )
+
+
+async def _from_packages(tasks: PackageTasks, validation: ValidationSection) -> TaskSet:
+    """At least as many tasks as the recipe asks for, every package giving as many as every other."""
+    held_out = validation.tasks + validation.confirm_tasks
+    plan = SetPlan(
+        seed=tasks.seed,
+        packages=tasks.packages,
+        held_out=tasks.held_out,
+        train=ceil(tasks.train / len(tasks.packages)),
+        validation=ceil(held_out / len(tasks.packages)),
+        heldout=ceil(validation.heldout_tasks / max(1, len(tasks.held_out))),
+    )
     with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as folder:
         factory = BubblewrapFactory(Path(folder))
         try:
-            tasks = await forge_package(
-                recipe.tasks.package,
-                recipe.tasks.seed,
-                recipe.tasks.train + held_out,
-                factory,
-                held_out=held_out,
-                cache_folder=Home.of(None).root / "packages",
-            )
+            forged = await forge_set(plan, factory, Home.of(None).root / "packages")
         finally:
             await factory.close()
-    own, rest = tasks[: recipe.tasks.train], tasks[recipe.tasks.train :]
-    curriculum, spare = _repeated(own, reserve, prompts, "tasks.train")
-    return TaskSets(curriculum, spare, tuple(rest[: validation.tasks]), tuple(rest[validation.tasks :]), ())
+    for key, found, wanted in (
+        ("tasks.train", forged.tasks.train, tasks.train),
+        ("validation.tasks and validation.confirm_tasks", forged.tasks.validation, held_out),
+        ("validation.heldout_tasks", forged.tasks.heldout_family, validation.heldout_tasks),
+    ):
+        if len(found) < wanted:
+            raise NotEnoughTasks(
+                f"{wanted} tasks are asked for by {key}, the packages give {len(found)}: ask for fewer, or name more "
+                "packages"
+            )
+    return forged.tasks
 
 
 def _imported_sets(tasks: R2ETasks, recipe: Recipe, held_out: int) -> TaskSets:

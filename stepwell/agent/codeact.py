@@ -1,18 +1,14 @@
-"""The CodeAct tool set: execute_bash, str_replace_editor, think and finish, called as JSON in <tool_call> tags."""
+"""The CodeAct tool set: execute_bash, str_replace_editor, think and finish."""
 
 import hashlib
 import json
-import re
-from typing import Any, cast
 
-from stepwell.agent.codeact_editor import edit
-from stepwell.agent.codeact_tools import ALLOWED, REQUIRED, SYSTEM_PROMPT
-from stepwell.agent.protocol import Action, Observation
+from stepwell.agent.codeact_editor import Edits, edit
+from stepwell.agent.codeact_tools import ALLOWED, INTRODUCTION, REQUIRED, TOOLS
+from stepwell.agent.protocol import NO_CALL, Action, Observation
+from stepwell.agent.tool_calls import JSON_CALLS, CallFormat, MalformedCall
 from stepwell.sandbox.protocol import ExecEnd, Sandbox
 from stepwell.tasks.task import Task
-
-_OPENING = re.compile(r"<tool_call>\s*")
-_DECODER = json.JSONDecoder(strict=False)  # Small models put plain line breaks into strings.
 
 _SHELL = """
 state=/tmp/.shell
@@ -28,42 +24,41 @@ _SHELL_FILES = ("/tmp/.shell/folder", "/tmp/.shell/environment")
 
 
 class CodeActTools:
-    """OpenHands' tools; a `ToolSet`. Two runs of the same actions on the same tree do the same, as far as the commands
-    themselves do.
+    """OpenHands' tools; a `ToolSet`, for one episode: it remembers the edits that can be undone. Two runs of the same
+    actions on the same tree do the same, as far as the commands themselves do.
 
     Args:
+        calls: Form of the calls.
         command_timeout_s: Longest that one command may run; a call may ask for less.
         observation_chars: Most characters of an observation: head and tail, with the number left out between.
     """
 
     name = "codeact"
 
-    def __init__(self, *, command_timeout_s: float = 30.0, observation_chars: int = 8000) -> None:
+    def __init__(
+        self, calls: CallFormat = JSON_CALLS, *, command_timeout_s: float = 60.0, observation_chars: int = 8000
+    ) -> None:
+        self._calls = calls
+        self._edits = Edits()
         self._command_timeout_s = command_timeout_s
         self._observation_chars = observation_chars
 
     def system_prompt(self) -> str:
         """Role, tools and call format."""
-        return SYSTEM_PROMPT
+        return self._calls.describe(TOOLS, INTRODUCTION)
 
     def parse(self, text: str) -> Action:
         """The first call in the text. Arguments that are no strings become their JSON text."""
-        opening = _OPENING.search(text)
-        if opening is None:
-            return _invalid("no <tool_call> found; call exactly one function")
         try:
-            call, _ = _DECODER.raw_decode(text, opening.end())
-        except (ValueError, RecursionError) as error:
-            return _invalid(f"the call is no JSON object: {error}")
-        if not isinstance(call, dict):
-            return _invalid("the call is no JSON object")
-        named = cast(dict[str, Any], call)
-        tool, arguments = named.get("name"), named.get("arguments", {})
-        if not isinstance(tool, str) or tool not in REQUIRED:
+            calls = self._calls.parse(text, TOOLS).calls
+        except MalformedCall as error:
+            return _invalid(str(error))
+        if not calls:
+            return _invalid(NO_CALL)
+        tool = calls[0].name
+        if tool not in REQUIRED:
             return _invalid(f"there is no function {tool!r}; there are {', '.join(REQUIRED)}")
-        if not isinstance(arguments, dict):
-            return _invalid("arguments must be a JSON object")
-        given = {key: _text(value) for key, value in cast(dict[str, Any], arguments).items()}
+        given = {key: _text(value) for key, value in calls[0].arguments.items()}
         if unknown := sorted(given.keys() - ALLOWED[tool]):
             return _invalid(f"{tool} has no argument {unknown[0]!r}; it has {', '.join(sorted(ALLOWED[tool]))}")
         if missing := [key for key in REQUIRED[tool] if key not in given]:
@@ -84,7 +79,7 @@ class CodeActTools:
             case "execute_bash":
                 return Observation(self._clip(await self._bash(action.arguments, sandbox)))
             case "str_replace_editor":
-                return Observation(self._clip(await edit(action.arguments, sandbox)))
+                return Observation(self._clip(await edit(action.arguments, sandbox, self._edits)))
             case _:
                 return Observation(self._clip("Error: " + action.arguments.get("reason", "no such function")))
 
@@ -128,6 +123,4 @@ def _invalid(reason: str) -> Action:
 
 
 def _text(value: object) -> str:
-    """A string without lone surrogates, which no file or command can hold."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text.encode("utf-8", "replace").decode()
+    return value if isinstance(value, str) else json.dumps(value)

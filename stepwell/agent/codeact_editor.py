@@ -1,6 +1,8 @@
-"""The editor of the CodeAct tools: view, create, str_replace and insert on files of the work tree."""
+"""The editor of the CodeAct tools: view, create, str_replace, insert and undo_edit on files of the work tree."""
 
 import json
+from collections import deque
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import cast
 
@@ -11,12 +13,32 @@ CONTEXT_LINES = 4
 """Lines shown around an edit."""
 
 
+MAX_UNDO = 10
+"""Edits of one file that can be taken back."""
+
+
+@dataclass
+class Edits:
+    """What files held before their edits, for one episode; rebuilt when its actions are run again."""
+
+    before: dict[str, deque[str]] = field(default_factory=dict[str, "deque[str]"])
+
+    def keep(self, path: str, text: str) -> None:
+        """Remembers what a file held before an edit."""
+        self.before.setdefault(path, deque(maxlen=MAX_UNDO)).append(text)
+
+
 class _Mistake(Exception):
     """What the agent did wrong, as it is told."""
 
 
-async def edit(arguments: dict[str, str], sandbox: Sandbox) -> str:
+async def edit(arguments: dict[str, str], sandbox: Sandbox, edits: Edits) -> str:
     """Carries out one call of str_replace_editor; gives what the agent is told.
+
+    Args:
+        arguments: Of the call.
+        sandbox: Holds the tree.
+        edits: Of the episode.
 
     Raises:
         SandboxError: the sandbox failed.
@@ -29,11 +51,13 @@ async def edit(arguments: dict[str, str], sandbox: Sandbox) -> str:
             case "create":
                 return await _create(path, arguments, sandbox)
             case "str_replace":
-                return await _replace(path, arguments, sandbox)
+                return await _replace(path, arguments, sandbox, edits)
             case "insert":
-                return await _insert(path, arguments, sandbox)
+                return await _insert(path, arguments, sandbox, edits)
+            case "undo_edit":
+                return await _undo(path, sandbox, edits)
             case other:
-                raise _Mistake(f"unknown command {other!r}; there are view, create, str_replace, insert")
+                raise _Mistake(f"unknown command {other!r}; there are view, create, str_replace, insert, undo_edit")
     except _Mistake as mistake:
         return f"Error: {mistake}."
 
@@ -79,7 +103,7 @@ async def _create(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str
     raise _Mistake(f"{ROOT / path} exists; use str_replace or insert to change it")
 
 
-async def _replace(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str:
+async def _replace(path: str, arguments: dict[str, str], sandbox: Sandbox, edits: Edits) -> str:
     old, new = _argument(arguments, "old_str"), arguments.get("new_str", "")
     if not old:
         raise _Mistake("old_str is empty")
@@ -95,13 +119,15 @@ async def _replace(path: str, arguments: dict[str, str], sandbox: Sandbox) -> st
     at = text.index(old)
     changed = text[:at] + new + text[at + len(old) :]
     await _write(path, changed, sandbox)
+    edits.keep(path, text)
     first = text.count("\n", 0, at) + 1
     return _edited(path, changed, first, first + new.count("\n"))
 
 
-async def _insert(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str:
+async def _insert(path: str, arguments: dict[str, str], sandbox: Sandbox, edits: Edits) -> str:
     new = _argument(arguments, "new_str")
-    lines = (await _read(path, sandbox)).split("\n")
+    text = await _read(path, sandbox)
+    lines = text.split("\n")
     try:
         after = int(_argument(arguments, "insert_line"))
     except ValueError:
@@ -111,7 +137,20 @@ async def _insert(path: str, arguments: dict[str, str], sandbox: Sandbox) -> str
     added = new.removesuffix("\n").split("\n")
     changed = "\n".join([*lines[:after], *added, *lines[after:]])
     await _write(path, changed, sandbox)
+    edits.keep(path, text)
     return _edited(path, changed, after + 1, after + len(added))
+
+
+async def _undo(path: str, sandbox: Sandbox, edits: Edits) -> str:
+    """The file as it was before its last str_replace or insert, whatever else changed it since."""
+    kept = edits.before.get(path)
+    if not kept:
+        raise _Mistake(f"there is no edit of {ROOT / path} to undo")
+    await _write(path, kept[-1], sandbox)
+    text = kept.pop()
+    return f"The last edit of {ROOT / path} was undone. It now reads:\n" + _numbered(
+        lines := text.split("\n"), 1, len(lines)
+    )
 
 
 async def _read(path: str, sandbox: Sandbox) -> str:

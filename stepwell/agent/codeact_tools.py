@@ -1,23 +1,10 @@
-"""What the policy is told of the CodeAct tools: OpenHands' names and arguments, in the format of Qwen and Hermes."""
+"""What the policy is told of the CodeAct tools: OpenHands' names and arguments."""
 
-import json
 from typing import Any
 
-_INTRODUCTION = """\
+INTRODUCTION = """\
 You are a software engineer. The repository in /work has the problem that the user describes. Find the cause, change \
-the source so that it is gone, check your change, and call finish. Do not change tests. Call one function a turn.
-
-# Tools
-
-You may call these functions. Their signatures are within <tools></tools>:
-<tools>
-{tools}
-</tools>
-
-For a call, answer with a JSON object of its name and arguments within <tool_call></tool_call>:
-<tool_call>
-{{"name": <function-name>, "arguments": <args-json-object>}}
-</tool_call>"""
+the source so that it is gone, check your change, and call finish. Do not change tests. Call one function a turn."""
 
 
 def _tool(name: str, description: str, required: list[str], **properties: dict[str, Any]) -> dict[str, Any]:
@@ -36,9 +23,10 @@ TOOLS = (
     ),
     _tool(
         "str_replace_editor",
-        "View, create and edit text files. old_str must occur exactly once in the file, with its white space.",
+        "View, create and edit text files. old_str must occur exactly once in the file, with its white space. "
+        "undo_edit takes the last edit of the file back.",
         ["command", "path"],
-        command={"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
+        command={"type": "string", "enum": ["view", "create", "str_replace", "insert", "undo_edit"]},
         path={"type": "string", "description": "Absolute path, for example /work/file.py."},
         file_text={"type": "string", "description": "Content for create."},
         old_str={"type": "string", "description": "Text that str_replace replaces."},
@@ -51,5 +39,3 @@ TOOLS = (
 )
 REQUIRED = {tool["function"]["name"]: tuple(tool["function"]["parameters"]["required"]) for tool in TOOLS}
 ALLOWED = {tool["function"]["name"]: frozenset(tool["function"]["parameters"]["properties"]) for tool in TOOLS}
-
-SYSTEM_PROMPT = _INTRODUCTION.format(tools="\n".join(json.dumps(tool) for tool in TOOLS))

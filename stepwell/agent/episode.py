@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from stepwell.agent.protocol import Renderer, StopReason, ToolSet
+from stepwell.agent.stuck import why_stuck
 from stepwell.agent.turn import RecordedTurn, TurnPayload
 from stepwell.policy.protocol import Generation
 from stepwell.sandbox.protocol import Sandbox
@@ -39,6 +40,8 @@ class EpisodeLimits:
     """Tokens generated in one turn."""
     wall_clock_s: float
     """Sum of the recorded turns' time."""
+    stop_when_stuck: bool = False
+    """Whether an agent that goes round in circles has ended."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Episode:
             return StopReason.FINISHED
         if len(self._turns) >= limits.max_turns:
             return StopReason.TURNS
+        if limits.stop_when_stuck and why_stuck([turn.payload for turn in self._turns]) is not None:
+            return StopReason.STUCK
         if sum(turn.seconds for turn in self._turns) >= limits.wall_clock_s:
             return StopReason.WALL_CLOCK
         if len(self._context) + len(self._delta()) >= limits.max_context_tokens:

@@ -24,6 +24,12 @@ class StopReason(StrEnum):
     """The next turn would not have fitted its context."""
     WALL_CLOCK = "wall_clock"
     """The sum of its recorded turns passed its wall clock."""
+    STUCK = "stuck"
+    """It repeated itself (`stepwell.agent.stuck`)."""
+
+
+NO_CALL = "no <tool_call> found; call exactly one function"
+"""Reason of an `invalid` action whose text called nothing at all."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from stepwell.agent.protocol import Action
 from stepwell.events.canonical import canonical_json
@@ -34,9 +34,14 @@ class TurnPayload(BaseModel):
     shell: str = ""
     """Digest of what the tools keep outside the work tree after the action: a shell's folder, environment and
     functions. Empty for tools without a shell."""
+    segment: int = 0
+    """Row of tokens that the turn belongs to, from 0: a turn whose prompt does not extend an earlier one begins a new
+    row, with its whole prompt in `delta_ids`. Our own harness has one row."""
+    asked: dict[str, JsonValue] = {}
+    """What a harness asked for and did not get, as sampling is the recipe's; empty for our own."""
 
     def blob(self) -> bytes:
-        """Stored form; an empty `shell` is left out."""
+        """Stored form; what has its default is left out."""
         return canonical_json(self.model_dump(mode="json", exclude_defaults=True))
 
 

@@ -1,15 +1,24 @@
 """RolloutEnded."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Literal
 
 from stepwell.agent.protocol import StopReason
 from stepwell.events.base import Event
+
+
+def _same(body: dict[str, Any]) -> dict[str, Any]:
+    """Schema 2 only adds a reason."""
+    return body
 
 
 class RolloutEnded(Event):
     """The agent's episode ended by itself."""
 
     type: Literal["RolloutEnded"] = "RolloutEnded"
+
+    SCHEMA = 2
+    UPCASTS: ClassVar[Mapping[int, Callable[[dict[str, Any]], dict[str, Any]]]] = {1: _same}
 
     reason: StopReason
     """Why."""
@@ -20,9 +29,10 @@ class RolloutEnded(Event):
     generated_tokens: int
     """Tokens generated in them."""
     total_tokens: int
-    """Length of the whole sequence."""
+    """Length of the whole sequence, or of all its rows together."""
     content: str
-    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`)."""
+    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`); empty
+    where its turns make several rows."""
     changed: str
     """Blob: the files that differ from the task's (`stepwell.agent.turn.ChangedFiles`)."""
     tree: str

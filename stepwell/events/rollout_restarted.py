@@ -16,7 +16,8 @@ class RolloutRestarted(Event):
     turn: int
     """Turn after which something differed."""
     expected: str
-    """Digest as recorded: of the work tree, or after a word `shell` or `observation` of that."""
+    """Digest as recorded: of the work tree, or after a word `shell`, `observation` or `prompt` of that. `another call`
+    where a harness of its own ended before."""
     found: str
     """Digest of the same as rebuilt."""
 

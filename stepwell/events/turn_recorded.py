@@ -26,7 +26,7 @@ class TurnRecorded(Event):
     tool: str
     """Name of the tool that was called."""
     tree: str
-    """Digest of the work tree after the action."""
+    """Digest of the work tree after the action; of a turn that a harness of its own asked for, before it."""
     engine: str
     """Id of the engine."""
     generate_s: float

@@ -139,10 +139,15 @@ class Recipe(Section):
                 f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
                 f"{self.run.prompts_per_step}: every step would wait for an operator"
             )
-        if not isinstance(self.tasks, ForgedTasks) and self.validation.heldout_tasks:
+        if isinstance(self.tasks, R2ETasks) and self.validation.heldout_tasks:
             raise ValueError(
-                f'validation.heldout_tasks would do nothing with tasks.source = "{self.tasks.source}": it has no '
-                "families that training never sees; set it to 0"
+                'validation.heldout_tasks would do nothing with tasks.source = "r2e": it has no families that training '
+                "never sees; set it to 0"
+            )
+        if isinstance(self.tasks, PackageTasks) and bool(self.validation.heldout_tasks) != bool(self.tasks.held_out):
+            raise ValueError(
+                f"validation.heldout_tasks is {self.validation.heldout_tasks} and tasks.held_out is "
+                f"{list(self.tasks.held_out)}: one would do nothing without the other"
             )
         return self
 

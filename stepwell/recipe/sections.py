@@ -1,10 +1,10 @@
 """The sections of a recipe, one model each."""
 
-from typing import Literal, Self
+from typing import Any, Literal, Self, cast
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from stepwell.tasks.packages.sources import PACKAGES
+from stepwell.tasks.packages.package_set import SetPlan
 
 
 class Section(BaseModel):
@@ -39,18 +39,51 @@ class RunSection(Section):
 
 
 class AgentSection(Section):
-    """The harness."""
+    """The harness. The keys from `chat` on are those of `codeact`, and refused with `compact`."""
 
     tools: Literal["compact", "codeact"]
     """Tool set: `compact` for the micro policy, `codeact` for the others."""
-    max_turns: int = Field(ge=1)
+    max_turns: int = Field(default=30, ge=1)
     """Turns an episode."""
-    max_context_tokens: int = Field(ge=16)
+    max_context_tokens: int = Field(default=65_536, ge=16)
     """Tokens of prompt, observations and answers together."""
     max_turn_tokens: int = Field(ge=1)
     """Tokens generated in a turn."""
     wall_clock_s: float = Field(default=600.0, gt=0)
     """Sum of an episode's turns, in seconds."""
+    chat: Literal["chatml", "qwen3", "qwen3_xml"] | None = None
+    """Chat format and form of tool calls; `chatml` unless given. `qwen3`: calls in JSON; `qwen3_xml`, for Qwen3.5: in
+    XML; both with thinking off."""
+    command_timeout_s: float | None = Field(default=None, gt=0)
+    """Longest that one command may run; 60 unless given."""
+    observation_chars: int | None = Field(default=None, ge=200)
+    """Characters of an observation, head and tail; 8000 unless given."""
+    stop_when_stuck: bool | None = None
+    """End an episode that goes round in circles; true unless given, and refused with `harness`, which sees to it."""
+    harness: tuple[str, ...] | None = None
+    """Program, by its full path, and arguments of a harness that plays the rollouts through the gateway (see
+    docs/harnesses.md); by default they are played by our own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_dependent_defaults(cls, raw: Any) -> Any:
+        if not isinstance(raw, dict) or raw.get("tools") != "codeact":
+            return raw
+        given = {key: value for key, value in cast(dict[str, Any], raw).items() if value is not None}
+        return CODEACT_DEFAULTS | ({"stop_when_stuck": False} if given.get("harness") else {}) | given
+
+    @model_validator(mode="after")
+    def _refuse_useless(self) -> Self:
+        if self.harness is not None and self.stop_when_stuck:
+            raise ValueError("stop_when_stuck would do nothing: a harness of its own ends as it sees fit")
+        for key in (*CODEACT_DEFAULTS, "harness"):
+            if self.tools == "compact" and getattr(self, key) is not None:
+                raise ValueError(f'{key} would do nothing: it is for tools = "codeact"')
+        return self
+
+
+CODEACT_DEFAULTS = {"chat": "chatml", "command_timeout_s": 60.0, "observation_chars": 8000, "stop_when_stuck": True}
+"""Of the keys of `agent` that only `codeact` has."""
 
 
 class SamplingSection(Section):
@@ -188,23 +221,24 @@ class ForgedTasks(Section):
 
 
 class PackageTasks(Section):
-    """Tasks forged from a package of the Python Package Index with its own tests."""
+    """Tasks forged from packages of the Python Package Index with their own tests."""
 
     source: Literal["package"]
     """Which task set."""
-    package: str
-    """One of `stepwell.tasks.packages.PACKAGES`."""
+    packages: tuple[str, ...] = Field(min_length=1)
+    """Of `stepwell.tasks.packages.PACKAGES`: they give the training tasks and, from functions that no training task
+    touches, those of the sets `main` and `confirm`."""
+    held_out: tuple[str, ...] = ()
+    """Packages that training never sees: they give the tasks of `validation.heldout_tasks`."""
     seed: int = Field(default=0, ge=0)
     """Which defects are made."""
     train: int = Field(ge=1)
-    """Training tasks."""
+    """Training tasks of all packages together."""
 
-    @field_validator("package")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in PACKAGES:
-            raise ValueError(f"no package {name!r} to forge from; there are {', '.join(sorted(PACKAGES))}")
-        return name
+    @model_validator(mode="after")
+    def _known(self) -> Self:
+        SetPlan(packages=self.packages, held_out=self.held_out).shares()
+        return self
 
 
 class R2ETasks(Section):

@@ -67,6 +67,7 @@ def has_vote(fate: Fate, ended: RolloutEnded | None, graded: RolloutGraded | Non
         ended.reason,
         graded.score,
         generated_tokens=ended.generated_tokens,
+        has_row=bool(ended.content),
         grading_timed_out=graded.timed_out,
         overlong_filtering=overlong_filtering,
     )

@@ -21,6 +21,8 @@ class MaskReason(StrEnum):
     """Cut off by the agent's wall clock (overlong filtering)."""
     SOLVED_AT_TURN_LIMIT = "solved_at_turn_limit"
     """Solved, but the agent never said so (overlong filtering)."""
+    ROWS = "rows"
+    """Its turns make several rows of tokens, or none: they are recorded, and a step trains one row a rollout."""
     GRADING_TIMEOUT = "grading_timeout"
     """The hidden tests did not end in time."""
     MISMATCH = "mismatch"
@@ -30,7 +32,13 @@ class MaskReason(StrEnum):
 
 
 def mask_scored(
-    stop: StopReason, reward: float, *, generated_tokens: int, grading_timed_out: bool, overlong_filtering: bool
+    stop: StopReason,
+    reward: float,
+    *,
+    generated_tokens: int,
+    has_row: bool,
+    grading_timed_out: bool,
+    overlong_filtering: bool,
 ) -> MaskReason | None:
     """Why a rollout that has a score is masked, or None if it trains.
 
@@ -38,6 +46,8 @@ def mask_scored(
     """
     if generated_tokens == 0:
         return MaskReason.NO_TOKENS
+    if not has_row:
+        return MaskReason.ROWS
     if grading_timed_out:
         return MaskReason.GRADING_TIMEOUT
     if not overlong_filtering:

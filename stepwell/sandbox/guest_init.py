@@ -2,7 +2,8 @@
 
 It runs as process 1 of its own PID namespace by `python -I -S`, standard library only and no import that costs
 milliseconds, and answers one request at a time over file descriptor 0, in the frames of `stepwell.sandbox.frames`.
-When the other end closes it ends, and the kernel kills whatever else runs in the namespace.
+When the other end closes it ends, and the kernel kills whatever else runs in the namespace. Its arguments are those of
+`Box`, then the environment of commands, as NAME=VALUE; its own environment is never theirs.
 
 Every command runs in an own session. When it ends, by itself or not, all that it left behind is killed: the state of a
 sandbox between two commands is its files. While a command runs, a watch of `WATCH_S` bounds what resource limits do
@@ -26,7 +27,6 @@ TYPE_CHECKING = False  # As in `typing`, whose import costs milliseconds.
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-WORK = b"/work"
 SIGINT, SIGKILL, SIGPIPE, SIGXFSZ = 2, 9, 13, 25  # `signal` imports `enum`, which costs milliseconds.
 WATCH_S = 0.02
 DISK_WATCH_S = 0.25
@@ -43,13 +43,16 @@ IGNORED = (b".git", b"__pycache__", b".pytest_cache")
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Limits:
-    """Bounds given on the command line, in this order; see `stepwell.sandbox.protocol.SandboxLimits`."""
+class Box:
+    """Where the work tree is and what bounds there are, as given on the command line, in this order: the root of the
+    work tree, the folder whose bytes on disk are bounded, and those of `stepwell.sandbox.protocol.SandboxLimits`."""
 
-    def __init__(self, memory_bytes: int, processes: int, file_bytes: int) -> None:
-        self.memory_bytes = memory_bytes
-        self.processes = processes
-        self.file_bytes = file_bytes
+    def __init__(self, work: str, written: str, memory_bytes: str, processes: str, file_bytes: str) -> None:
+        self.work = work.encode()
+        self.written = written.encode()
+        self.memory_bytes = int(memory_bytes)
+        self.processes = int(processes)
+        self.file_bytes = int(file_bytes)
 
 
 class Outside(Exception):
@@ -151,7 +154,7 @@ def reap_all(main: int) -> int:
             status = found
 
 
-def excess(limits: Limits, disk_due: bool) -> bytes | None:
+def excess(box: Box, disk_due: bool) -> bytes | None:
     """What the processes together use beyond their bounds, as text, or None."""
     page = resource.getpagesize()
     count = 0
@@ -165,21 +168,21 @@ def excess(limits: Limits, disk_due: bool) -> bytes | None:
                 resident += int(statm.read(256).split()[1]) * page
         except (FileNotFoundError, ProcessLookupError, IndexError):
             continue
-    if count > limits.processes:
-        return b"more than %d processes" % limits.processes
-    if resident > RESIDENT_FACTOR * limits.memory_bytes:
-        return b"more than %d bytes of memory in all processes together" % (RESIDENT_FACTOR * limits.memory_bytes)
-    if disk_due and disk_use() > DISK_FACTOR * limits.file_bytes:
-        return b"more than %d bytes in the work tree" % (DISK_FACTOR * limits.file_bytes)
+    if count > box.processes:
+        return b"more than %d processes" % box.processes
+    if resident > RESIDENT_FACTOR * box.memory_bytes:
+        return b"more than %d bytes of memory in all processes together" % (RESIDENT_FACTOR * box.memory_bytes)
+    if disk_due and disk_use(box.written) > DISK_FACTOR * box.file_bytes:
+        return b"more than %d bytes in the work tree" % (DISK_FACTOR * box.file_bytes)
     return None
 
 
-def disk_use() -> int:
-    """Bytes that the work tree takes on disk."""
-    return sum(status.st_blocks * 512 for _, status, _ in walk(()))
+def disk_use(folder: bytes) -> int:
+    """Bytes that everything in a folder takes on disk."""
+    return sum(status.st_blocks * 512 for _, status, _ in walk(folder, ()))
 
 
-def run_command(channel: int, request: list[bytes], limits: Limits) -> list[bytes]:
+def run_command(channel: int, request: list[bytes], box: Box) -> list[bytes]:
     """Runs a command to its end or its limits, and kills whatever it leaves behind."""
     deadline_s = int(request[0]) / 1e6
     output = Output(int(request[1]))
@@ -205,7 +208,7 @@ def run_command(channel: int, request: list[bytes], limits: Limits) -> list[byte
     finally:
         os.close(writer)
         os.close(stdin)
-    end, note = watch_command(channel, pid, reader, output, started + deadline_s, limits)
+    end, note = watch_command(channel, pid, reader, output, started + deadline_s, box)
     kill_all()
     code = os.waitstatus_to_exitcode(reap_all(pid))
     drain(reader, output)
@@ -214,7 +217,7 @@ def run_command(channel: int, request: list[bytes], limits: Limits) -> list[byte
 
 
 def watch_command(
-    channel: int, pid: int, reader: int, output: Output, deadline: float, limits: Limits
+    channel: int, pid: int, reader: int, output: Output, deadline: float, box: Box
 ) -> tuple[bytes, bytes]:
     """Drains and watches a command until it ends or has to; gives how it ended and a note for its output."""
     pidfd = os.pidfd_open(pid)
@@ -231,7 +234,7 @@ def watch_command(
             if now >= deadline:
                 return b"timeout", b""
             if now >= watch_at:
-                found = excess(limits, now >= disk_at)
+                found = excess(box, now >= disk_at)
                 spent = time.monotonic() - now
                 if found:
                     return b"exited", b"\n[killed: %s]\n" % found
@@ -277,12 +280,12 @@ def drain(reader: int, output: Output) -> None:
 # --- files ----------------------------------------------------------------------------------------------------------
 
 
-def open_parent(path: bytes, make: bool) -> tuple[int, bytes]:
+def open_parent(work: bytes, path: bytes, make: bool) -> tuple[int, bytes]:
     """Descriptor of the folder of `path`, reached from the root of the tree without following a link."""
     parts = path.split(b"/")
     if path.startswith(b"/") or b"\0" in path or any(part in (b"", b".", b"..") for part in parts):
         raise Outside(path)
-    folder = os.open(WORK, FOLDER_FLAGS)
+    folder = os.open(work, FOLDER_FLAGS)
     for part in parts[:-1]:
         try:
             if make:
@@ -332,23 +335,23 @@ def read_regular(name: bytes, folder: int, limit: int) -> bytes | None:
         os.close(file)
 
 
-def read_file(path: bytes, limits: Limits) -> list[bytes]:
+def read_file(path: bytes, box: Box) -> list[bytes]:
     """Content of a regular file beneath the work tree."""
     try:
-        folder, name = open_parent(path, make=False)
+        folder, name = open_parent(box.work, path, make=False)
     except (OSError, Outside):
         return [b"missing"]
     try:
-        content = read_regular(name, folder, limits.file_bytes)
+        content = read_regular(name, folder, box.file_bytes)
     finally:
         os.close(folder)
     return [b"missing"] if content is None else [b"ok", content]
 
 
-def write_file(path: bytes, data: bytes) -> list[bytes]:
+def write_file(path: bytes, data: bytes, box: Box) -> list[bytes]:
     """Writes a file beneath the work tree, making folders as needed."""
     try:
-        folder, name = open_parent(path, make=True)
+        folder, name = open_parent(box.work, path, make=True)
     except Outside:
         return [b"refused", b"it leads out of the work tree or through a link"]
     except OSError as error:
@@ -375,12 +378,12 @@ def write_file(path: bytes, data: bytes) -> list[bytes]:
     return [b"ok"]
 
 
-def walk(ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat_result, int]]:
+def walk(root: bytes, ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat_result, int]]:
     """Yields (path, status, folder descriptor) of all below the root, links not followed, folders before their content.
 
     The descriptor is open while the consumer holds the item. Bounded in depth and number.
     """
-    stack: list[tuple[bytes, int, list[bytes] | None]] = [(b"", os.open(WORK, FOLDER_FLAGS), None)]
+    stack: list[tuple[bytes, int, list[bytes] | None]] = [(b"", os.open(root, FOLDER_FLAGS), None)]
     seen = 0
     while stack:
         prefix, folder, names = stack.pop()
@@ -406,16 +409,16 @@ def walk(ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat_result, int]
                 continue  # A folder without read permission is listed, its content is not.
 
 
-def list_tree(limits: Limits) -> list[bytes]:
+def list_tree(box: Box) -> list[bytes]:
     """Fields of four: letter of the kind, mode, path, payload."""
     import hashlib  # Costs 3 ms: only sandboxes whose tree is listed pay it.
 
     fields = [b"ok"]
-    for path, status, folder in walk(IGNORED):
+    for path, status, folder in walk(box.work, IGNORED):
         name = path.rsplit(b"/", 1)[-1]
         letter, payload = b"o", b""
         if stat.S_ISREG(status.st_mode):
-            content = read_regular(name, folder, limits.file_bytes)
+            content = read_regular(name, folder, box.file_bytes)
             if content is not None:
                 letter, payload = b"f", hashlib.sha256(content).digest()
         elif stat.S_ISLNK(status.st_mode):
@@ -445,17 +448,21 @@ def become_untouchable() -> None:
         raise OSError("signal(SIGINT) failed")
 
 
-def set_limits(limits: Limits) -> None:
+def set_limits(box: Box) -> None:
     """Limits that commands inherit. Those of memory come after this process's own start."""
-    resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
-    resource.setrlimit(resource.RLIMIT_NPROC, (limits.processes + 1, limits.processes + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limits.file_bytes, limits.file_bytes))
+    resource.setrlimit(resource.RLIMIT_AS, (box.memory_bytes, box.memory_bytes))
+    resource.setrlimit(resource.RLIMIT_NPROC, (box.processes + 1, box.processes + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (box.file_bytes, box.file_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
 
 
 def main() -> None:
-    limits = Limits(*map(int, sys.argv[1:]))
+    box = Box(*sys.argv[1:6])
+    os.environb.clear()
+    os.environb.update(dict(os.fsencode(setting).split(b"=", 1) for setting in sys.argv[6:]))
+    os.environb[b"PWD"] = box.work
+    os.chdir(box.work)
     channel = os.dup(0)
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
@@ -465,18 +472,18 @@ def main() -> None:
     home = os.environ["HOME"]
     os.makedirs(home, exist_ok=True)
     become_untouchable()
-    set_limits(limits)
+    set_limits(box)
     send(channel, [b"ready"])
     while True:
         operation, *request = receive(channel)
         if operation == b"exec":
-            answer = run_command(channel, request, limits)
+            answer = run_command(channel, request, box)
         elif operation == b"read":
-            answer = read_file(request[0], limits)
+            answer = read_file(request[0], box)
         elif operation == b"write":
-            answer = write_file(request[0], request[1])
+            answer = write_file(request[0], request[1], box)
         elif operation == b"list":
-            answer = list_tree(limits)
+            answer = list_tree(box)
         else:
             answer = [b"unknown operation"]
         send(channel, answer)

@@ -65,7 +65,7 @@ class LowerTrees:
 
     def borrow(self, files: Mapping[str, bytes]) -> str:
         """Makes sure that the tree exists and counts a user of it; gives its key. Raises what `write_tree` raises."""
-        key = _key_of(files)
+        key = key_of_files(files)
         tree = self._trees.get(key)
         if tree is None:
             tree = _Tree(self._folder / key)
@@ -91,7 +91,12 @@ class LowerTrees:
             remove_tree(self._trees.pop(old).folder)
 
 
-def _key_of(files: Mapping[str, bytes]) -> str:
+def digests_of_files(files: Mapping[str, bytes]) -> dict[bytes, bytes]:
+    """What a sandbox lists of a fresh tree: path of each file to the SHA-256 of its content."""
+    return {path.encode(): hashlib.sha256(content).digest() for path, content in files.items()}
+
+
+def key_of_files(files: Mapping[str, bytes]) -> str:
     """Digest of all files; unlike a tree's digest it leaves no name out."""
     digest = hashlib.sha256()
     for path, content in sorted(files.items()):

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+WORK = "/work"
+"""Where the work tree is unless its creator says otherwise."""
+
 
 @dataclass(frozen=True)
 class SandboxLimits:
@@ -51,7 +54,7 @@ class SandboxError(Exception):
 
 
 class Sandbox(Protocol):
-    """A running sandbox around one work tree; the current folder of every command is the tree's root, `/work`."""
+    """A running sandbox around one work tree; the current folder of every command is the tree's root."""
 
     async def exec(self, argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> ExecResult:
         """Runs a command; what it leaves in the background dies with the sandbox.
@@ -91,11 +94,20 @@ class Sandbox(Protocol):
 class SandboxFactory(Protocol):
     """Makes sandboxes of one kind."""
 
-    async def create(self, files: Mapping[str, bytes], limits: SandboxLimits) -> Sandbox:
+    async def create(
+        self, files: Mapping[str, bytes], limits: SandboxLimits, image: str | None = None, *, work: str = WORK
+    ) -> Sandbox:
         """A sandbox whose work tree holds `files` (relative POSIX path to content), mode 0644, folders 0755.
+
+        Args:
+            files: Laid over what the image has at `work`.
+            limits: Of this sandbox.
+            image: System that the sandbox sees: path of a SIF or of an unpacked root. None for the factory's own.
+            work: Root of the work tree inside, an absolute path.
 
         Raises:
             SandboxError: it could not be made: what failed and what to do about it.
+            ValueError: `files` make no tree, or this kind of sandbox takes no image, or needs one.
         """
         ...
 

@@ -28,11 +28,12 @@ _PROBE = """
 import json, site, sysconfig
 print(json.dumps([site.getsitepackages(), bool(sysconfig.get_config_var("Py_ENABLE_SHARED"))]))
 """
+HOSTS = "127.0.0.1 localhost sandbox\n"
 _ETC_FILES = {
     "passwd": f"root:x:0:0:root:/:/bin/sh\nagent:x:{USER_ID}:{USER_ID}:agent:/tmp/home:/bin/bash\n",
     "group": f"root:x:0:\nagent:x:{USER_ID}:\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-    "hosts": "127.0.0.1 localhost sandbox\n",
+    "hosts": HOSTS,
 }
 
 

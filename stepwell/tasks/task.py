@@ -22,6 +22,37 @@ class TaskImage(BaseModel):
     """Absolute path of the work tree in the image."""
 
 
+class Origin(BaseModel):
+    """Where a task from a real package comes from, what was done to it, and what makes it hard. No agent sees it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    package: str
+    version: str
+    sha256: str
+    """Of the source distribution."""
+    licence: str
+    """SPDX identifier."""
+    kind: str
+    """Kind of defect."""
+    path: str
+    """File with the defect."""
+    function: str
+    """Qualified name of the function with the defect, within its module."""
+    line: int
+    """Line of the defect, from 1."""
+    function_lines: int
+    """Lines of that function."""
+    package_lines: int
+    """Lines of all modules that the defect could be in."""
+    package_files: int
+    """Those modules."""
+    covering_tests: int
+    """Tests that run the line of the defect."""
+    failing_tests: int
+    """Tests that fail with the defect."""
+
+
 def _is_none(value: object) -> bool:
     return value is None
 
@@ -64,7 +95,10 @@ class Task(BaseModel):
     """What the sandbox is made from, `files` laid over it; None: the sandbox's own system."""
     secrets: str | None = Field(default=None, exclude_if=_is_none)
     """SHA-256 of the blob with what only the grader sees, if that is kept apart: `hidden`, `gold` and `expected` are
-    empty then. Neither field is in the stored form of a task that has it not: its digest is that of before."""
+    empty then."""
+    origin: Origin | None = Field(default=None, exclude_if=_is_none)
+    """Of a task from a real package. None of these three is in the stored form of a task that has it not, so that the
+    digests of others stay the same."""
 
     @property
     def digest(self) -> str:

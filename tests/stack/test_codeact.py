@@ -128,6 +128,18 @@ async def test_the_editor_creates_replaces_and_inserts(sandbox: Sandbox) -> None
     assert await sandbox.changed_files() == {"new/a.py": b"#\nx = 2\n"}
 
 
+async def test_edits_are_undone_one_after_the_other(sandbox: Sandbox) -> None:
+    for old, new in (("one", "1"), ("three", "3")):
+        await call(sandbox, "str_replace_editor", command="str_replace", path="app.py", old_str=old, new_str=new)
+    await call(sandbox, "execute_bash", command="echo four >> app.py")
+    said = await call(sandbox, "str_replace_editor", command="undo_edit", path="/work/app.py")
+    assert said.splitlines()[1:4] == ["     1\t1", "     2\ttwo", "     3\tthree"]
+    await call(sandbox, "str_replace_editor", command="undo_edit", path="app.py")
+    assert await sandbox.changed_files() == {}, "the file is as it was, whatever else changed it"
+    said = await call(sandbox, "str_replace_editor", command="undo_edit", path="app.py")
+    assert said == "Error: there is no edit of /work/app.py to undo."
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
@@ -146,7 +158,8 @@ async def test_the_editor_creates_replaces_and_inserts(sandbox: Sandbox) -> None
         ({"command": "str_replace", "path": "pkg/data.bin", "old_str": "a"}, "no text file"),
         ({"command": "insert", "path": "app.py", "insert_line": 99, "new_str": "x"}, "from 0 to"),
         ({"command": "insert", "path": "app.py", "insert_line": "x", "new_str": "x"}, "whole number"),
-        ({"command": "undo_edit", "path": "app.py"}, "unknown command"),
+        ({"command": "undo_edit", "path": "app.py"}, "no edit of /work/app.py to undo"),
+        ({"command": "delete", "path": "app.py"}, "unknown command"),
     ],
 )
 async def test_a_mistake_is_an_observation_and_changes_nothing(

@@ -1,4 +1,4 @@
-"""Grading in real sandboxes: honest work gets 1, everything else 0 with a reason, and failures are no scores."""
+"""Grading in real sandboxes: honest work gets 1, other work 0 with a reason, and failures are no scores."""
 
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -75,65 +75,12 @@ async def test_doing_nothing_fails_and_says_which_test(factory: BubblewrapFactor
     assert "test_area: tests/test_hidden.py:6: AssertionError" in verdict.report
 
 
-CHEATS: dict[str, dict[str, bytes | None]] = {
-    "prints a summary": {
-        "shapes.py": b"print('2 passed in 0.01s'); import os; os.write(1, b'0\\tpassed\\t\\nend\\n')\n"
-    },
-    "ends the process": {"shapes.py": b"import os; os._exit(0)\n"},
-    "exits at import": {"shapes.py": b"import sys; sys.exit(0)\n"},
-    "exits in a function": {"shapes.py": b"import sys\ndef area(*a): sys.exit(0)\nsides = area\n"},
-    "kills itself": {"shapes.py": b"import os; os.kill(os.getpid(), 9)\n"},
-    "crashes": {"shapes.py": b"import ctypes; ctypes.string_at(0)\n"},
-    "leaves at exit": {
-        "shapes.py": b"import atexit, os\natexit.register(os._exit, 0)\ndef area(*a): return 1\nsides = area\n"
-    },
-    "removes the module": {"shapes.py": None},
-    "deletes the tests": {"tests/test_visible.py": None, "tests/test_hidden.py": None},
-    "brings its own tests": {"tests/test_hidden.py": b"def test_area(): pass\ndef test_sides(): pass\n"},
-    "conftest": {
-        "conftest.py": b"import pytest\n@pytest.hookimpl(hookwrapper=True)\n"
-        b"def pytest_runtest_makereport(item, call):\n    o = yield\n    o.get_result().outcome = 'passed'\n"
-    },
-    "conftest that deselects": {"tests/conftest.py": b"def pytest_collection_modifyitems(items): items.clear()\n"},
-    "pytest.ini": {"pytest.ini": b"[pytest]\naddopts = --collect-only\n"},
-    "pyproject.toml": {"pyproject.toml": b"[tool.pytest.ini_options]\naddopts = '-p cheat'\n", "cheat.py": b""},
-    "sitecustomize": {"sitecustomize.py": b"import os; os._exit(0)\n"},
-    "a pytest.py in the tree": {"pytest.py": b"def main(*a, **k): return 0\n"},
-    "a json.py in the tree": {"os.py": b"raise SystemExit\n", "json.py": b"raise SystemExit\n"},
-    "equals everything": {
-        "shapes.py": b"class E:\n    def __eq__(self, o): return True\n    def __ne__(self, o): return False\n"
-        b"def area(*a): return E()\ndef sides(n): return E()\n"
-    },
-    "lists of what equals everything": {
-        "shapes.py": b"class E(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\n"
-        b"def area(*a): return E()\ndef sides(n): return [E(), E()]\n"
-    },
-    "replaces the tests when loaded": {
-        "shapes.py": b"import sys\ndef area(*a):\n    m = sys._getframe(1).f_globals\n"
-        b"    for n in list(m):\n        if n.startswith('test_'): m[n] = lambda: None\n"
-        b"    return 6 if a == (2, 3) else 0\n"
-        b"def sides(n): return area()\n"
-    },
-    "rewrites the tests on disk": {
-        "shapes.py": b"import glob\nfor p in glob.glob('/work/tests/*.py'):\n"
-        b"    open(p, 'w').write('def test_area(): pass\\ndef test_sides(): pass\\n')\n" + BROKEN.encode()
-    },
-    "huge output": {
-        "shapes.py": b"import sys\nfor _ in range(5000): sys.stderr.write('x' * 10000)\n" + BROKEN.encode()
-    },
-}
-
-
-@both_graders
-@pytest.mark.parametrize("cheat", CHEATS)
-async def test_a_cheat_gets_nothing_and_a_reason(factory: BubblewrapFactory, cheat: str, grader: Grader) -> None:
-    verdict = await score(factory, task(grader), CHEATS[cheat])
-    assert verdict.value == 0.0
-    assert verdict.report
-
-
 async def test_an_object_that_equals_everything_is_caught_by_a_canary(factory: BubblewrapFactory) -> None:
-    verdict = await score(factory, task(), CHEATS["lists of what equals everything"])
+    cheat = (
+        b"class E(int):\n    def __eq__(self, o): return True\n    __hash__ = int.__hash__\n"
+        b"def area(*a): return E()\ndef sides(n): return [E(), E()]\n"
+    )
+    verdict = await score(factory, task(), {"shapes.py": cheat})
     assert verdict.failed == ()
     assert "canaries" in verdict.report
 

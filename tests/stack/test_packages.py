@@ -1,16 +1,34 @@
-"""Tasks from a real package, downloaded from the package index and forged in real sandboxes."""
+"""Tasks from packages: forged in real sandboxes, from an archive and from the package index."""
 
+import asyncio
+import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from stepwell.recipe.loading import load_recipe
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.tasks.grading.grade import grade
-from stepwell.tasks.grading.verdict import Score
-from stepwell.tasks.packages import PACKAGES, PackageUnavailable, forge_package
-from stepwell.tasks.packages.sources import source_files
+from stepwell.tasks.audit import audit_tasks
+from stepwell.tasks.packages import (
+    PACKAGES,
+    ForgedPackage,
+    PackageTree,
+    PackageUnavailable,
+    Share,
+    archive_tree,
+    forge_package,
+    source_tree,
+)
+from stepwell.tasks.packages.layout import NoTests
+from stepwell.tasks.packages.package_set import assembled
+from stepwell.tasks.packages.recording import Recording, Unfinished, record
 from stepwell.tasks.task import Task
+from tests.stack.small_package import MODULE, TESTS, write_archive
+from workers.task_sets import make_task_sets
+
+RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+SHARE = Share(train=3, validation=2)
 
 
 @pytest.fixture(scope="module")
@@ -21,59 +39,186 @@ async def factory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bub
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("packages")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> PackageTree:
+    return archive_tree(write_archive(tmp_path_factory.mktemp("archive")))
 
 
 @pytest.fixture(scope="module")
-async def tasks(factory: BubblewrapFactory, cache: Path) -> list[Task]:
-    return await forge_package("toolz", 3, 3, factory, held_out=1, cache_folder=cache)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home") / "packages"
 
 
-async def test_gold_passes_and_doing_nothing_fails(factory: BubblewrapFactory, tasks: list[Task]) -> None:
-    for task in tasks:
-        gold = await grade(task, {path: text.encode() for path, text in task.gold.items()}, factory, seed=99)
-        nothing = await grade(task, {}, factory, seed=99)
-        assert isinstance(gold, Score)
-        assert isinstance(nothing, Score)
-        assert (gold.value, nothing.value) == (1.0, 0.0), task.id
+@pytest.fixture(scope="module")
+async def forged(factory: BubblewrapFactory, tree: PackageTree, cache: Path) -> ForgedPackage:
+    return await forge_package(tree, 3, SHARE, factory, cache, at_once=2)
 
 
-def test_a_task_shows_one_defect_and_none_of_its_hidden_tests(tasks: list[Task]) -> None:
-    for task in tasks:
-        ((path, gold),) = task.gold.items()
-        lines = zip(gold.splitlines(), task.files[path].splitlines(), strict=True)
-        assert sum(right != wrong for right, wrong in lines) == 1
-        assert not task.hidden.keys() & task.files.keys()
-        assert "LICENSE.txt" in task.files
-        assert "does not do what" in task.issue
+def origin_lines(task: Task) -> tuple[list[str], list[str]]:
+    """Lines of the broken file and of the right one."""
+    assert task.origin is not None
+    path = task.origin.path
+    return task.files[path].splitlines(), task.gold[path].splitlines()
 
 
-def test_training_comes_first_in_order_of_difficulty_and_shares_no_function(tasks: list[Task]) -> None:
-    assert [task.split for task in tasks] == ["train", "train", "validation"]
-    assert [task.difficulty for task in tasks[:2]] == sorted(task.difficulty for task in tasks[:2])
-    functions = [task.id.split("/")[1] for task in tasks]
-    assert functions[2] not in functions[:2]
+def test_it_gives_what_was_asked_for_and_says_what_came_of_the_rest(forged: ForgedPackage) -> None:
+    assert (len(forged.train), len(forged.validation), len(forged.heldout)) == (3, 2, 0)
+    assert [task.split for task in forged.tasks] == ["train"] * 3 + ["validation"] * 2
+    assert [task.difficulty for task in forged.train] == sorted(task.difficulty for task in forged.train)
+    assert sum(forged.made.kept.values()) == 5
+    assert forged.made.tried == 5 + sum(forged.made.rejected.values())
 
 
-async def test_the_same_seed_gives_the_same_tasks_and_the_cache_answers_at_once(
-    factory: BubblewrapFactory, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+def test_a_task_shows_one_defect_and_none_of_its_hidden_tests(forged: ForgedPackage) -> None:
+    for task in forged.tasks:
+        wrong, right = origin_lines(task)
+        assert task.origin is not None
+        assert sum(one != other for one, other in zip(wrong, right, strict=True)) == 1
+        assert wrong[task.origin.line - 1] != right[task.origin.line - 1]
+        assert task.files.keys() == {"LICENSE", "wallet.py"}
+        assert task.hidden == {"tests/test_wallet.py": TESTS}
+        assert task.gold == {"wallet.py": MODULE}
+        assert task.protected == ("tests",)
+
+
+def test_an_issue_tells_symptoms_and_neither_place_nor_test(forged: ForgedPackage) -> None:
+    tests = {line.strip() for line in TESTS.splitlines() if "assert" in line or "def " in line}
+    for task in forged.tasks:
+        assert task.origin is not None
+        wrong, right = origin_lines(task)
+        place = task.origin.line - 1
+        assert "`wallet`" in task.issue
+        assert "raises" in task.issue or "returns" in task.issue or "yields" in task.issue
+        for told in (wrong[place].strip(), right[place].strip(), "test_", "wallet.py", task.origin.kind, *tests):
+            assert told not in task.issue, task.issue
+
+
+def test_what_a_task_comes_from_is_on_record(forged: ForgedPackage, tree: PackageTree) -> None:
+    for task in forged.tasks:
+        origin = task.origin
+        assert origin is not None
+        assert (origin.package, origin.version, origin.licence) == ("wallet", "1.2", "MIT")
+        assert origin.sha256 == tree.source.sha256
+        assert origin.package_lines == MODULE.count("\n")
+        assert origin.package_files == 1
+        assert 1 <= origin.failing_tests <= origin.covering_tests
+        assert origin.function_lines > 1
+
+
+def test_tests_that_do_not_pass_each_time_are_never_expected(forged: ForgedPackage) -> None:
+    for task in forged.tasks:
+        assert "tests/test_wallet.py::test_needs_what_is_not_there" not in task.expected
+        assert task.origin is not None
+        assert len(task.expected) >= task.origin.failing_tests
+
+
+def test_training_and_validation_share_no_function(forged: ForgedPackage) -> None:
+    functions = [{task.origin.function for task in tasks if task.origin} for tasks in (forged.train, forged.validation)]
+    assert all(functions)
+    assert not functions[0] & functions[1]
+
+
+async def test_the_same_seed_gives_the_same_tasks_however_many_are_tried_at_once(
+    factory: BubblewrapFactory, tree: PackageTree, forged: ForgedPackage, tmp_path: Path
 ) -> None:
-    await factory.close()  # Nothing can be forged without it being made anew.
-    assert await forge_package("toolz", 3, 3, factory, held_out=1, cache_folder=cache) == tasks
-    for kept in cache.glob("*.json"):
-        kept.unlink()
-    monkeypatch.setenv("PIP_NO_INDEX", "1")  # The archive is there.
-    assert await forge_package("toolz", 3, 3, factory, held_out=1, cache_folder=cache) == tasks
+    again = await forge_package(tree, 3, SHARE, factory, tmp_path, at_once=1)
+    assert assembled([again]).digest == assembled([forged]).digest
+    assert again.tasks == forged.tasks
+    assert again.made.model_copy(update={"seconds": 0.0}) == forged.made.model_copy(update={"seconds": 0.0})
+
+
+async def test_the_cache_answers_without_a_sandbox(tree: PackageTree, forged: ForgedPackage, cache: Path) -> None:
+    nowhere = BubblewrapFactory(Path("/proc/nowhere"))
+    assert await forge_package(tree, 3, SHARE, nowhere, cache) == forged
+
+
+async def test_an_endless_defect_ends_after_the_same_number_of_lines(
+    factory: BubblewrapFactory, tree: PackageTree
+) -> None:
+    endless = MODULE.replace("amount -= coin", "pass")
+    run = await record({**tree.files, "wallet.py": endless}, ["wallet.py"], ["tests"], factory, budget=20_000)
+    assert run == Unfinished("it ran more than 20000 lines")
+
+
+async def test_a_recording_has_the_lines_and_the_calls_of_each_test(
+    factory: BubblewrapFactory, tree: PackageTree
+) -> None:
+    run = await record(tree.files, ["wallet.py"], ["tests"], factory, budget=100_000)
+    assert isinstance(run, Recording)
+    spelled = run.tests["tests/test_wallet.py::test_spell"]
+    assert spelled.passed
+    first = MODULE[: MODULE.index("    sign =")].count("\n") + 1
+    assert {first, first + 1} <= spelled.lines["wallet.py"]
+    assert [call.arguments for call in spelled.calls] == [
+        ("3",),
+        ("3", "'EUR'", "plus=True"),
+        ("-3", "''", "plus=True"),
+    ]
+    listed = run.tests["tests/test_wallet.py::test_runs"].calls[0]
+    assert (listed.result, listed.yields) == ("list", ("('a', 2)", "('b', 1)"))
+    failed = run.tests["tests/test_wallet.py::test_negative"].calls[0]
+    assert (failed.error, failed.returned) == ("ValueError: nobody owes change", False)
+    assert run.tests["tests/test_wallet.py::test_needs_what_is_not_there"].failed
+
+
+@pytest.fixture(scope="module")
+async def real(factory: BubblewrapFactory, cache: Path) -> ForgedPackage:
+    cache.mkdir(exist_ok=True)
+    tree = await asyncio.to_thread(source_tree, PACKAGES["h11"], cache)
+    return await forge_package(tree, 0, Share(train=2, validation=1), factory, cache)
+
+
+async def test_tasks_of_a_real_package_are_good_on_audit(factory: BubblewrapFactory, real: ForgedPackage) -> None:
+    report = await audit_tasks(real.tasks, factory, repetitions=2)
+    assert len(report.kept) == 3, [task.dropped for task in report.dropped]
+    assert {task.origin.licence for task in real.tasks if task.origin} == {"MIT"}
+
+
+async def test_a_recipe_gets_its_tasks_from_packages(
+    real: ForgedPackage, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_HOME", str(cache.parent))
+    settings = ['tasks.packages=["h11"]', "tasks.held_out=[]", "tasks.train=2", "run.max_steps=2"]
+    settings += ["validation.tasks=1", "validation.heldout_tasks=0"]
+    sets = await make_task_sets(load_recipe(RECIPES / "smollm2.toml", settings))
+    assert sets.train == (*real.train, *real.train)
+    assert sets.main == real.validation
+    assert (sets.reserve, sets.confirm, sets.heldout) == ((), (), ())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(PACKAGES))
+async def test_every_pinned_package_gives_good_tasks(name: str, factory: BubblewrapFactory, cache: Path) -> None:
+    tree = source_tree(PACKAGES[name], cache)
+    forged = await forge_package(tree, 1, Share(train=3, validation=1), factory, cache)
+    report = await audit_tasks(forged.tasks, factory)
+    assert len(report.kept) == 4, [task.dropped for task in report.dropped]
 
 
 def test_a_package_that_cannot_be_had_says_where_to_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "nowhere"))
     (tmp_path / PACKAGES["toolz"].archive).write_bytes(b"not what was pinned")
     with pytest.raises(PackageUnavailable, match="put the archive with SHA-256"):
-        source_files(PACKAGES["toolz"], tmp_path)
+        source_tree(PACKAGES["toolz"], tmp_path)
 
 
-async def test_an_unknown_package_names_those_there_are(factory: BubblewrapFactory) -> None:
-    with pytest.raises(KeyError, match="toolz"):
-        await forge_package("tools", 0, 1, factory)
+def test_a_file_that_is_no_source_distribution_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "a.tar.gz"
+    file.write_bytes(b"no archive")
+    with pytest.raises(PackageUnavailable, match="is no source distribution"):
+        archive_tree(file)
+
+
+def test_an_archive_without_metadata_says_how_to_get_one(tmp_path: Path) -> None:
+    file = tmp_path / "bare-1.tar.gz"
+    with tarfile.open(file, "w:gz"):
+        pass
+    with pytest.raises(NoTests, match="PKG-INFO"):
+        archive_tree(file)
+
+
+async def test_a_package_is_held_out_as_a_whole_or_not_at_all(
+    factory: BubblewrapFactory, tree: PackageTree, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match="held out as a whole or not at all"):
+        await forge_package(tree, 0, Share(train=1, heldout=1), factory, tmp_path)

@@ -9,9 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from stepwell.sandbox.bubblewrap import SPARE_PROCESSES, BubblewrapFactory
+from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.sandbox.cgroups import ROOT, Cgroup, Cgroups, GroupLimits
 from stepwell.sandbox.protocol import SandboxLimits
+from stepwell.sandbox.starter import SPARE_PROCESSES
 from tests.stack.test_sandbox_life import WORKER
 
 LIMITS = GroupLimits(memory_bytes=64 << 20, processes=16)

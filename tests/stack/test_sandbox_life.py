@@ -39,7 +39,8 @@ def descendants(pid: int) -> set[int]:
     pending = [pid]
     while pending:
         current = pending.pop()
-        children = [int(child) for child in Path(f"/proc/{current}/task/{current}/children").read_text().split()]
+        tasks = Path(f"/proc/{current}/task").glob("*/children")
+        children = [int(child) for task in tasks for child in task.read_text().split()]
         found.update(children)
         pending.extend(children)
     return found

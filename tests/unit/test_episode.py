@@ -129,6 +129,17 @@ async def test_limits_end_the_episode(task: Task, limits: EpisodeLimits, reason:
     assert book.ends[-1] is reason
 
 
+@pytest.mark.parametrize(("stop", "turns"), [(True, 4), (False, 6)])
+async def test_an_agent_that_repeats_itself_has_ended(task: Task, stop: bool, turns: int) -> None:
+    limits, book = EpisodeLimits(6, 4096, 64, 60.0, stop_when_stuck=stop), Book()
+    end = await episode(task, limits).play(TrustedSandbox(task), Script(*["view"] * 6), book)
+    assert end is (StopReason.STUCK if stop else StopReason.TURNS)
+    assert len(book.turns) == turns
+    again = episode(task, limits)
+    await again.replay([turn.recorded for turn in book.turns], TrustedSandbox(task))
+    assert again.ended() is end, "the recorded turns alone say so"
+
+
 async def test_a_next_turn_that_would_not_fit_ends_the_episode(task: Task) -> None:
     room = len(Letters().prompt_ids("", task.issue)) + len("view") + 2
     book = Book()

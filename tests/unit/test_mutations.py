@@ -1,78 +1,149 @@
-"""Defects and the issue texts of package tasks: pure parts."""
+"""Where defects are put, and that each changes exactly its span."""
 
 import ast
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from stepwell.tasks.packages.issue import issue_text, statement_at
-from stepwell.tasks.packages.mutations import mutations_of
+from stepwell.tasks.packages.mutation_kinds import KINDS
+from stepwell.tasks.packages.mutations import Mutation, mutations_of
+from stepwell.tasks.packages.source_text import Edit, is_other_program, spliced
 
-SOURCE = '''"""Module."""
+SOURCE = '''"""Module with 1 < 2."""
 
-LIMIT = 3
+LIMIT = 3 + 4
 
 
-def clamp(value, low=0):
+@cache(1)
+def clamp(value: "int" = 2, low=None):
     """Docs with 1 < 2."""
-    if value < low and not value == 7:  # é
+    if value < low and not value == 7:  # é < ü
         return max(low, -1)
-    parts = [f"{value + 1}", value[1:], True]
+    text = f"{value + 1}"
     return (
         value
-        + low
+        +  # plus
+        low
     )
 
 
 class Box:
-    def size(self):
-        return 0 if self.empty else min(self.a, self.b)
+    SIZE = 1 + 1
+
+    async def size(self):
+        def inner(count=1):
+            return count + 1
+
+        return inner()
 '''
 
 
-def test_every_defect_changes_one_expression_of_one_function() -> None:
-    made = mutations_of(SOURCE)
-    assert len({mutation.source for mutation in made}) == len(made)
-    for mutation in made:
-        before, after = SOURCE.splitlines(), mutation.source.splitlines()
-        differing = [number for number, pair in enumerate(zip(before, after, strict=True), 1) if pair[0] != pair[1]]
-        assert differing == [mutation.line]
-        ast.parse(mutation.source)
+def shown(mutation: Mutation) -> tuple[str, str]:
+    """What stood there, and what stands there now."""
+    data = SOURCE.encode()
+    return data[mutation.edit.start : mutation.edit.end].decode(), mutation.edit.text
+
+
+def test_places_are_those_of_the_source_whatever_stands_before_them() -> None:
+    found = {(one.kind, one.function, one.line, *shown(one)) for one in mutations_of(SOURCE)}
+    assert ("boundary_moved", "clamp", 9, "<", "<=") in found
+    assert ("condition_negated", "clamp", 9, "not ", "") in found
+    assert ("method_swapped", "clamp", 10, "max", "min") in found
+    assert ("arithmetic_swapped", "clamp", 14, "+", "-") in found
+    assert ("default_changed", "clamp", 7, "2", "3") in found
+    assert ("default_changed", "Box.size.<locals>.inner", 23, "1", "2") in found
+
+
+def test_documentation_decorators_annotations_f_strings_and_what_is_no_function_are_left_alone() -> None:
+    lines = {mutation.line for mutation in mutations_of(SOURCE)}
+    assert not lines & {1, 3, 6, 8, 11, 20}
+
+
+def test_a_default_is_traced_by_the_body_and_a_condition_by_its_own_lines() -> None:
+    by_line = {mutation.line: mutation.traced for mutation in mutations_of(SOURCE) if mutation.function == "clamp"}
+    assert by_line[7].start == 8
+    assert list(by_line[9]) == [9]
+    assert list(by_line[14]) == [12, 13, 14, 15, 16]
+
+
+def test_a_splice_leaves_every_other_byte() -> None:
+    assert spliced("é = 1\r\n\tü\f", Edit(5, 6, "22")) == "é = 22\r\n\tü\f"
 
 
 @pytest.mark.parametrize(
-    ("kind", "function", "before", "after"),
-    [
-        ("comparison", "clamp", "value < low", "value <= low"),
-        ("and_or", "clamp", "value < low and not value == 7", "value < low or not value == 7"),
-        ("lost_not", "clamp", "not value == 7", "value == 7"),
-        ("off_by_one", "clamp", "7", "8"),
-        ("related_call", "clamp", "max(low, -1)", "min(low, -1)"),
-        ("lost_minus", "clamp", "-1", "1"),
-        ("slice", "clamp", "value[1:]", "value[:1]"),
-        ("truth", "clamp", "True", "False"),
-        (
-            "branches",
-            "Box.size",
-            "0 if self.empty else min(self.a, self.b)",
-            "min(self.a, self.b) if self.empty else 0",
-        ),
-    ],
+    ("changed", "other"), [("x = 2\n", True), ("x =  1\n", False), ("x = (1)  # one\n", False), ("x = \n", False)]
 )
-def test_kinds_of_defects(kind: str, function: str, before: str, after: str) -> None:
-    assert (kind, function, before, after) in {(m.kind, m.function, m.before, m.after) for m in mutations_of(SOURCE)}
+def test_another_program_is_one_that_parses_to_another_tree(changed: str, other: bool) -> None:
+    assert is_other_program("x = 1\n", changed) is other
 
 
-def test_what_spans_lines_documents_or_is_no_function_is_left_alone() -> None:
-    assert not {mutation.line for mutation in mutations_of(SOURCE)} & {3, 7, 11, 12, 13}
+@pytest.mark.parametrize("source", ["\ufeffdef f():\n    return 1 + 1\n", "def f():\r    return 1 + 1\r"])
+def test_sources_whose_places_the_parser_counts_otherwise_get_no_defect(source: str) -> None:
+    assert mutations_of(source) == []
 
 
-def test_the_issue_quotes_the_check_that_failed() -> None:
-    tests = {"t.py": "def test_a():\n    for x in y:\n        assert f(\n            x\n        ) == 1\n"}
-    text = issue_text("m", "f", tests, ["call failed", "t.py:3: AssertionError"])
-    assert "`m.f`" in text
-    assert "this fails:\n\n    assert f(\n        x\n    ) == 1" in text
-    assert "ends with `TypeError: no`" in issue_text("m", "f", tests, ["t.py:4: TypeError: no"])
+NAMES = st.sampled_from(["a", "b", "ä", "items"])
+ATOMS = st.one_of(NAMES, st.integers(-3, 300).map(str), st.sampled_from(["True", "''", "' '", "None", "1.5", "b'x'"]))
 
 
-def test_a_compound_statement_is_not_quoted() -> None:
-    assert statement_at("for x in y:\n    pass\n", 1) is None
+def expressions() -> st.SearchStrategy[str]:
+    """Atoms, and what two or three of them make, nested twice at most."""
+    made = ATOMS
+    for _ in range(2):
+        made = st.builds(str.format, st.sampled_from(FORMS), made, made, made)
+    return made | ATOMS
+
+
+FORMS = (
+    *(f"({{}} {operator} {{}})" for operator in ("+", "-", "*", "//", "%", "**", "<", "==", "in", "is not", "not  in")),
+    *("({} and {} or {})", "(not ({}))", "(-\t{})", "f({} , {})", "max({},\n        {},  # ö\n        key={})"),
+    *(
+        "ä.get({}, {})",
+        "ä[{}:{}]",
+        "({} if {} else {})",
+        "ä.strip().startswith({})",
+        "({}).strip()",
+        "f'{{ä + 1}}'",
+        "{}",
+    ),
+)
+EXPRESSIONS = expressions()
+STATEMENTS = st.one_of(
+    EXPRESSIONS.map("return {}".format),
+    EXPRESSIONS.map("if {}: raise ValueError('ß')".format),
+    EXPRESSIONS.map("a, b = {}, 1".format),
+    EXPRESSIONS.map("while {}: break".format),
+    EXPRESSIONS.map("items.append({})".format),
+    EXPRESSIONS.map("a += {}".format),
+    EXPRESSIONS.map("'''é'''; a = {}".format),
+)
+
+
+@example(["return ä.get((a + a), f(a , a))"], "\n")
+@example(["return (a + b).strip()"], "\n")
+@example(["return ((a + a) + (a - a))"], "\n")
+@given(st.lists(STATEMENTS, min_size=1, max_size=4), st.sampled_from(["\n", "\r\n"]))
+def test_every_defect_changes_its_span_alone_and_still_parses(statements: list[str], newline: str) -> None:
+    lines = [
+        "# ä",
+        "def f(a, b='ö', *, items=3):",
+        *("    " + line for statement in statements for line in [statement]),
+    ]
+    source = newline.join("\n".join(lines).split("\n")) + newline
+    ast.parse(source)
+    before = source.encode()
+    found = mutations_of(source)
+    assert len({mutation.edit for mutation in found}) == len(found)
+    for mutation in found:
+        edit = mutation.edit
+        after = spliced(source, edit).encode()
+        ast.parse(after.decode())
+        assert after[: edit.start] == before[: edit.start]
+        assert after[edit.start + len(edit.text.encode()) :] == before[edit.end :]
+        assert before[edit.start : edit.end].decode() != edit.text
+        assert mutation.line == before[: edit.start].count(b"\n") + 1
+
+
+def test_the_kinds_have_names_of_their_own() -> None:
+    assert len({kind.name for kind in KINDS}) == len(KINDS) >= 12

@@ -6,6 +6,7 @@ import pytest
 
 from stepwell.recipe.loading import RecipeError, load_recipe
 from stepwell.recipe.recipe import Recipe
+from stepwell.recipe.sections import AgentSection
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 MICRO = RECIPES / "micro.toml"
@@ -30,6 +31,7 @@ def test_shipped_recipe_resolves_and_resolves_again_to_itself(path: Path) -> Non
         ("agent.max_context_tokens=4096", ["agent.max_context_tokens", "engine.max_context"]),
         ("engine.kv_cache_mib=64", ["kv_cache_mib", "would do nothing"]),
         ("rl.importance=seq_mask_tis", ["importance", "correct twice"]),
+        ("agent.stop_when_stuck=true", ["stop_when_stuck", "would do nothing", "codeact"]),
         ("policy.warm_up.step=1", ["policy.warm_up.step: unknown key", "did you mean 'steps'?"]),
         ("run.max_steps", ["wanted section.key=value"]),
         ("run.seed.deeper=1", ["seed is a value, not a section"]),
@@ -70,10 +72,20 @@ def test_plan_validates_the_versions_that_the_recipe_names() -> None:
 
 
 def test_unknown_package_names_those_that_are_known() -> None:
-    with pytest.raises(RecipeError, match=r"tasks\.package: no package 'nix'.*toolz"):
-        load_recipe(RECIPES / "smollm2.toml", ["tasks.package=nix"])
+    with pytest.raises(RecipeError, match=r"no package 'nix'.*toolz"):
+        load_recipe(RECIPES / "smollm2.toml", ['tasks.packages=["nix"]'])
 
 
 def test_settings_of_a_warm_up_that_is_not_made_are_refused() -> None:
     with pytest.raises(RecipeError, match=r"policy\.warm_up differs.*would do nothing"):
         load_recipe(MICRO, ["policy.warm_up.steps=3"])
+
+
+def test_the_agent_of_the_benchmark_is_the_default() -> None:
+    agent = load_recipe(RECIPES / "smollm2.toml").agent
+    assert (agent.chat, agent.command_timeout_s, agent.observation_chars, agent.stop_when_stuck) == (
+        *("chatml", 60.0, 8000),
+        True,
+    )
+    bare = AgentSection(tools="codeact", max_turn_tokens=1)
+    assert (bare.max_turns, bare.max_context_tokens) == (30, 65_536)

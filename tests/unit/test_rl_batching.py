@@ -93,9 +93,21 @@ def test_mask_has_a_named_cause(
     stop: StopReason, reward: float, tokens: int, timed_out: bool, filtering: bool, reason: MaskReason | None
 ) -> None:
     found = mask_scored(
-        stop, reward, generated_tokens=tokens, grading_timed_out=timed_out, overlong_filtering=filtering
+        stop,
+        reward,
+        generated_tokens=tokens,
+        has_row=True,
+        grading_timed_out=timed_out,
+        overlong_filtering=filtering,
     )
     assert found is reason
+
+
+def test_a_rollout_of_several_rows_is_not_trained_as_one() -> None:
+    found = mask_scored(
+        StopReason.FINISHED, 1.0, generated_tokens=9, has_row=False, grading_timed_out=False, overlong_filtering=False
+    )
+    assert found is MaskReason.ROWS
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("-inf"), float("inf"), 0.5])

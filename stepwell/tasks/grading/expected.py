@@ -2,30 +2,16 @@
 
 The benchmark compares names that were cut out of a printed summary: the file is dropped, parameters are cut at ` - `,
 and a test that is missing on one side can raise a KeyError. Here statuses come by full test id from the runner's
-channel; `full_ids` finds, once when a task is imported, which collected test each of the benchmark's names means, and
-refuses names that could mean two.
+channel.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stepwell.tasks.grading.answer import Status
 
-_STATUSES: Mapping[str, Status] = {
-    "PASSED": "passed",
-    "FAILED": "failed",
-    "ERROR": "error",
-    "SKIPPED": "skipped",
-    "XFAIL": "xfailed",
-    "XPASS": "xpassed",
-}
-_SEPARATOR = " - "
 _LISTED: frozenset[Status] = frozenset({"passed", "failed", "error"})
 """What the benchmark's summary names by test; it folds skips, and its lists have no expected failures."""
-
-
-class UnclearExpectation(ValueError):
-    """An expected name means no collected test, or more than one."""
 
 
 @dataclass(frozen=True)
@@ -35,17 +21,6 @@ class Compared:
     agree: bool
     reason: str
     """Each difference, the first five in words."""
-
-
-def status_of(word: str) -> Status:
-    """The status that the benchmark's word means.
-
-    Raises:
-        ValueError: it means none.
-    """
-    if word not in _STATUSES:
-        raise ValueError(f"{word!r} is no status of a test; there are {', '.join(_STATUSES)}")
-    return _STATUSES[word]
 
 
 def compare(expected: Mapping[str, Status], seen: Mapping[str, Status], *, strict: bool = True) -> Compared:
@@ -73,35 +48,6 @@ def compare(expected: Mapping[str, Status], seen: Mapping[str, Status], *, stric
         return Compared(True, f"all {len(expected)} tests have their expected status")
     more = f"; and {len(differences) - 5} more" if len(differences) > 5 else ""
     return Compared(False, f"{len(differences)} differences: {'; '.join(differences[:5])}{more}")
-
-
-def full_ids(expected: Mapping[str, str], collected: Iterable[str]) -> dict[str, Status]:
-    """Full test id to status, from the benchmark's names.
-
-    Args:
-        expected: Name, which is what follows the file in a test id with `.` for `::`, perhaps cut at ` - `, to word.
-        collected: Full ids of all tests of the task, those that cannot be told from each other by name included.
-
-    Raises:
-        UnclearExpectation: a name means no test, or several, or two names mean one test.
-        ValueError: a word is no status.
-    """
-    by_name: dict[str, list[str]] = {}
-    by_cut_name: dict[str, list[str]] = {}
-    for test in dict.fromkeys(collected):
-        name = ".".join(test.split("::")[1:])
-        by_name.setdefault(name, []).append(test)
-        by_cut_name.setdefault(name.split(_SEPARATOR)[0], []).append(test)
-    found: dict[str, Status] = {}
-    for name, word in expected.items():
-        tests = by_name.get(name) or by_cut_name.get(name.split(_SEPARATOR)[0], [])
-        if len(tests) != 1:
-            means = "no collected test" if not tests else f"{len(tests)} tests: {tests[:5]}"
-            raise UnclearExpectation(f"the expected name {name!r} means {means}; drop the task, or name tests in full")
-        if tests[0] in found:
-            raise UnclearExpectation(f"two expected names mean the test {tests[0]!r}; drop the task")
-        found[tests[0]] = status_of(word)
-    return found
 
 
 def _same(wanted: Status, seen: Status | None) -> bool:

@@ -1,6 +1,22 @@
 """Tasks forged from the source of real packages with their own tests."""
 
-from stepwell.tasks.packages.forge import NotEnoughTasks, forge_package
-from stepwell.tasks.packages.sources import PACKAGES, PackageUnavailable
+from stepwell.tasks.packages.forge import ForgedPackage, PackageYield, Share, forge_package
+from stepwell.tasks.packages.package_set import ForgedSet, NotEnoughTasks, SetPlan, forge_set, forge_trees
+from stepwell.tasks.packages.sources import PACKAGES, PackageTree, PackageUnavailable, archive_tree, source_tree
 
-__all__ = ["PACKAGES", "NotEnoughTasks", "PackageUnavailable", "forge_package"]
+__all__ = [
+    "PACKAGES",
+    "ForgedPackage",
+    "ForgedSet",
+    "NotEnoughTasks",
+    "PackageTree",
+    "PackageUnavailable",
+    "PackageYield",
+    "SetPlan",
+    "Share",
+    "archive_tree",
+    "forge_package",
+    "forge_set",
+    "forge_trees",
+    "source_tree",
+]

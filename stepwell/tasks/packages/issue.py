@@ -1,44 +1,43 @@
-"""The issue text of a defect, from what failed. Pure."""
+"""The issue text of a defect, from its symptoms: what was called, what should come and what came. Pure."""
 
-import ast
-import re
-import textwrap
+from collections.abc import Sequence
 
-_PLACE = re.compile(r"(?P<path>[^:]+):(?P<line>\d+): (?P<message>.*)", re.DOTALL)
+from stepwell.tasks.packages.symptoms import Symptom
+
+EXAMPLES = 2
+"""Most symptoms told: enough to see what is wrong, too few to write the answers down instead of repairing it."""
+OPENINGS = (
+    "Something is wrong in `{package}`.",
+    "I get a wrong result from `{package}`.",
+    "`{package}` does not behave as documented.",
+    "Since the last change `{package}` misbehaves.",
+)
+CLOSINGS = (
+    "Find the cause and repair it.",
+    "Please repair this; other inputs are affected too.",
+    "The cause is in the library, not in how it is called: please repair it.",
+)
 
 
-def issue_text(module: str, function: str, tests: dict[str, str], details: list[str]) -> str:
+def issue_text(symptoms: Sequence[Symptom], choice: int) -> str:
     """What the agent is told.
 
     Args:
-        module: Dotted name of the module with the defect.
-        function: Qualified name of the function in it.
-        tests: Path to source of the test files.
-        details: What the runner said of each test that failed, as `file:line: exception`.
+        symptoms: At least one, those to be told first.
+        choice: Picks the wording.
     """
-    parts = [f"`{module}.{function}` does not do what its documentation says."]
-    for detail in details:
-        place = _PLACE.fullmatch(detail)
-        if place is None or place["path"] not in tests:
-            continue
-        statement = statement_at(tests[place["path"]], int(place["line"]))
-        if statement is None:
-            continue
-        message = place["message"].strip()
-        outcome = "this fails" if message.startswith(("AssertionError", "assert")) else f"this ends with `{message}`"
-        parts.append(f"For example, {outcome}:\n\n{textwrap.indent(statement, '    ')}")
-        break
-    parts.append("Find the defect and repair it.")
+    parts = [OPENINGS[choice % len(OPENINGS)].format(package=symptoms[0].package)]
+    parts += [_told(symptom) for symptom in symptoms[:EXAMPLES]]
+    parts.append(CLOSINGS[choice // len(OPENINGS) % len(CLOSINGS)])
     return "\n\n".join(parts)
 
 
-def statement_at(source: str, line: int) -> str | None:
-    """Text of the innermost statement that covers a line, if it is a simple one, without its indentation."""
-    innermost: ast.stmt | None = None
-    for node in ast.walk(ast.parse(source)):  # Outer before inner.
-        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-            innermost = node
-    if not isinstance(innermost, ast.Assert | ast.Expr | ast.Assign):
-        return None
-    lines = source.splitlines()[innermost.lineno - 1 : innermost.end_lineno]
-    return textwrap.dedent("\n".join(lines))
+def _told(symptom: Symptom) -> str:
+    call = f"`{symptom.call}`"
+    if symptom.expected is None:
+        return f"{call} {symptom.came}. It should not."
+    if symptom.came is None:
+        return f"{call} should be so that it {symptom.expected}. It does not."
+    if symptom.expected == "raises nothing":
+        return f"{call} {symptom.came}. It should work."
+    return f"{call} {symptom.came}. Expected: it {symptom.expected}."

@@ -1,33 +1,13 @@
-"""Defects: small changes of one expression of a function, each of a kind that people make. Pure."""
+"""Every defect that the functions of a module can get. Pure."""
 
 import ast
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
-_OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.FloorDiv,
-    ast.FloorDiv: ast.Mult,
-    ast.Div: ast.Mult,
-    ast.Mod: ast.FloorDiv,
-}
+from stepwell.tasks.packages.mutation_kinds import KINDS
+from stepwell.tasks.packages.source_text import Edit, SourceText
 
-
-_RELATED = {"min": "max", "max": "min", "any": "all", "all": "any", "sorted": "list", "map": "filter", "filter": "map"}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -35,115 +15,74 @@ class Mutation:
     """One defect in one module."""
 
     kind: str
+    """Name of its kind."""
     function: str
     """Qualified name within the module."""
+    edit: Edit
     line: int
-    before: str
-    """The expression as it was."""
-    after: str
-    """The expression with the defect."""
-    source: str
-    """The whole module with the defect."""
+    """Line, from 1, in which the change begins."""
+    traced: range
+    """Lines one of which runs before the defect can show."""
     function_lines: int
     """Length of the function in lines."""
 
 
 def mutations_of(source: str) -> list[Mutation]:
-    """Every defect that a module can get, in order of place and kind. Only expressions on one line are changed, so that
-    the rest of the module stays as it was, to the byte.
+    """Defects in order of place, kind and edit; no edit twice.
+
+    Left alone are documentation, decorators, annotations, f-strings, and what is outside of functions.
 
     Raises:
         SyntaxError: the module does not parse.
     """
-    found: list[Mutation] = []
-    for name, function in _functions(ast.parse(source), ""):
+    if "\r" in source.replace("\r\n", "") or source.startswith("\ufeff"):
+        return []  # The parser counts lines and columns of such a source in its own way.
+    text = SourceText(source)
+    found: dict[Edit, Mutation] = {}
+    for name, function in _functions(text.tree, ""):
         length = (function.end_lineno or function.lineno) - function.lineno + 1
-        for node in _own_nodes(function):
-            for kind, changed in _changes(node):
-                mutated = _replace(source, node, changed)
-                if mutated is None:
-                    continue
-                before = ast.get_source_segment(source, node) or ""
-                found.append(Mutation(kind, name, node.lineno, before, ast.unparse(changed), mutated, length))
-    return found
+        for node, traced in _nodes(function):
+            for kind in KINDS:
+                for edit in filter(text.can_take, kind.rule(node, text)):
+                    mutation = Mutation(kind.name, name, edit, text.line_of(edit.start), traced, length)
+                    found.setdefault(edit, mutation)
+    return sorted(found.values(), key=lambda one: (one.edit.start, one.edit.end, one.kind, one.edit.text))
 
 
-def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, ast.FunctionDef]]:
+def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, _Function]]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.FunctionDef):
+        if isinstance(child, _Function):
             yield prefix + child.name, child
+            yield from _functions(child, f"{prefix}{child.name}.<locals>.")
         elif isinstance(child, ast.ClassDef):
             yield from _functions(child, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.stmt):
+            yield from _functions(child, prefix)
 
 
-def _own_nodes(function: ast.FunctionDef) -> list[ast.expr]:
-    """Expressions in the body, in order of place; not decorators, defaults, annotations, or what only documents."""
-    nodes: list[ast.expr] = []
+def _nodes(function: _Function) -> Iterator[tuple[ast.AST, range]]:
+    """Nodes of a function but not of those inside it, with the lines to trace."""
+    yield function, _header(function.body[0], function.end_lineno)
     for statement in function.body:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
-            continue
-        nodes += [node for node in ast.walk(statement) if isinstance(node, ast.expr)]
-    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset, -(node.end_col_offset or 0)))
+        yield from _below(statement, range(0))
 
 
-def _changes(node: ast.expr) -> Iterator[tuple[str, ast.expr]]:
-    """Kinds and changed forms of one expression."""
-    match node:
-        case ast.Compare(ops=[operator]) if type(operator) in _COMPARISONS:
-            changed = copy.deepcopy(node)
-            changed.ops = [_COMPARISONS[type(operator)]()]
-            yield "comparison", changed
-        case ast.BinOp(op=operator) if type(operator) in _OPERATORS:
-            changed = copy.deepcopy(node)
-            changed.op = _OPERATORS[type(operator)]()
-            yield "operator", changed
-            if not isinstance(operator, ast.Add | ast.Mult):
-                yield "operands", ast.BinOp(node.right, node.op, node.left)
-        case ast.BoolOp(op=operator):
-            changed = copy.deepcopy(node)
-            changed.op = ast.Or() if isinstance(operator, ast.And) else ast.And()
-            yield "and_or", changed
-        case ast.UnaryOp(op=ast.Not()):
-            yield "lost_not", node.operand
-        case ast.UnaryOp(op=ast.USub()):
-            yield "lost_minus", node.operand
-        case ast.Constant(value=bool(value)):
-            yield "truth", ast.Constant(not value)
-        case ast.Constant(value=int(value)):
-            yield "off_by_one", ast.Constant(value + 1)
-            if value > 0:
-                yield "off_by_one", ast.Constant(value - 1)
-        case ast.IfExp():
-            yield "branches", ast.IfExp(node.test, node.orelse, node.body)
-        case ast.Call(func=ast.Name(id=name)) if name in _RELATED:
-            yield "related_call", ast.Call(ast.Name(_RELATED[name], ast.Load()), node.args, node.keywords)
-        case ast.Call(args=[first, second, *others]) if not isinstance(first, ast.Starred | ast.Lambda):
-            if not isinstance(second, ast.Starred):
-                yield "arguments", ast.Call(node.func, [second, first, *others], node.keywords)
-        case ast.Subscript(value=value, slice=ast.Slice(lower=lower, upper=upper, step=None)):
-            if (lower is None) != (upper is None):
-                yield "slice", ast.Subscript(value, ast.Slice(upper, lower, None), ast.Load())
-        case _:
-            return
+def _below(node: ast.AST, traced: range) -> Iterator[tuple[ast.AST, range]]:
+    if isinstance(node, ast.JoinedStr | ast.ClassDef | _Function):
+        return
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return
+    if isinstance(node, ast.stmt | ast.ExceptHandler):
+        traced = _header(node, node.end_lineno)
+    yield node, traced
+    annotation = node.annotation if isinstance(node, ast.AnnAssign) else None
+    for child in ast.iter_child_nodes(node):
+        if child is not annotation:
+            yield from _below(child, traced)
 
 
-def _replace(source: str, node: ast.expr, changed: ast.expr) -> str | None:
-    """The module with `changed` in place of `node`; None if that cannot be done on one line, or changes nothing."""
-    segment = ast.get_source_segment(source, node)
-    if segment is None or node.lineno != node.end_lineno or node.end_col_offset is None:
-        return None
-    try:
-        same = ast.dump(ast.parse(f"({segment})", mode="eval").body) == ast.dump(node)
-    except SyntaxError:
-        return None
-    if not same:  # Inside an f-string, where places are not those of the source.
-        return None
-    lines = source.splitlines(keepends=True)
-    line = lines[node.lineno - 1].encode()
-    text = ast.unparse(changed).encode()
-    lines[node.lineno - 1] = (line[: node.col_offset] + text + line[node.end_col_offset :]).decode()
-    mutated = "".join(lines)
-    try:
-        return None if ast.dump(ast.parse(mutated)) == ast.dump(ast.parse(source)) else mutated
-    except SyntaxError:
-        return None
+def _header(node: ast.stmt | ast.ExceptHandler, end: int | None) -> range:
+    """Lines of a statement, without those of the statements inside it."""
+    body = getattr(node, "body", None)
+    last = max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+    return range(node.lineno, min(last, end or last) + 1)

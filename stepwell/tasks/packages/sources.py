@@ -1,17 +1,26 @@
-"""Source distributions that tasks are forged from: which, in what form, and how they get here."""
+"""Source distributions that tasks are forged from: which, and how they get here."""
 
 import ctypes
 import hashlib
+import re
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from pathlib import Path, PurePosixPath
 
+from stepwell.tasks.packages.layout import Layout, NoTests, layout_of, licence_of
+
 DOWNLOAD_TIMEOUT_S = 300.0
+ARCHIVE_BYTES = 32 << 20
+"""Most bytes of files that are read out of an archive."""
 _PR_SET_PDEATHSIG = 1
+_NAME_OR_VERSION = re.compile(r"^(Name|Version): (.+)$", re.MULTILINE)
 
 
 class PackageUnavailable(RuntimeError):
@@ -28,48 +37,87 @@ class PackageSource:
     """Of the archive."""
     licence: str
     """SPDX identifier; its text stays in every work tree."""
-    kept: tuple[str, ...]
-    """Files and folders of the archive that make the work tree."""
-    mutated: tuple[str, ...]
-    """Modules that get defects: those that the tests test for themselves."""
-    tests: str
-    """Folder of the package's tests."""
 
     @property
     def archive(self) -> str:
         """Name of the archive."""
-        return f"{self.name}-{self.version}.tar.gz"
+        return f"{self.name.replace('-', '_')}-{self.version}.tar.gz"
 
 
-PACKAGES = {
-    "toolz": PackageSource(
-        name="toolz",
-        version="1.0.0",
-        sha256="2c86e3d9a04798ac556793bced838816296a2f085017664e4995cb40a1047a02",
-        licence="BSD-3-Clause",
-        kept=("toolz", "tlz", "LICENSE.txt", "README.rst"),
-        mutated=("toolz/dicttoolz.py", "toolz/functoolz.py", "toolz/itertoolz.py", "toolz/recipes.py"),
-        tests="toolz/tests",
-    ),
-}
+@dataclass(frozen=True)
+class PackageTree:
+    """A source distribution, read."""
+
+    source: PackageSource
+    files: dict[str, str]
+    """Path to text of the work tree without a defect, tests included."""
+    layout: Layout
 
 
-def source_files(source: PackageSource, cache: Path) -> dict[str, str]:
-    """Path to text of the work tree without a defect, tests included; downloaded once into `cache`.
+@cache
+def _pinned() -> dict[str, PackageSource]:
+    text = resources.files("stepwell.tasks.packages").joinpath("packages.toml").read_text("utf-8")
+    return {entry["name"]: PackageSource(**entry) for entry in tomllib.loads(text)["package"]}
+
+
+PACKAGES = _pinned()
+"""By name: those of `packages.toml`."""
+
+
+def source_tree(source: PackageSource, cache: Path) -> PackageTree:
+    """The tree of a pinned source distribution, which is downloaded once into `cache`.
 
     Raises:
         PackageUnavailable: it is neither there nor to be had, or is not what was pinned.
+        NoTests: it has no tests.
     """
     archive = cache / source.archive
     if not archive.is_file() or _sha256(archive) != source.sha256:
         _download(source, archive)
+    return _tree(source, _files(archive))
+
+
+def archive_tree(archive: Path) -> PackageTree:
+    """The tree of any source distribution in a file; name, version and licence are those of its metadata.
+
+    Raises:
+        PackageUnavailable: the file cannot be read.
+        NoTests: it has no package, no tests, or no metadata.
+    """
+    try:
+        files = _files(archive)
+        digest = _sha256(archive)
+    except (OSError, tarfile.TarError) as error:
+        raise PackageUnavailable(f"{archive} is no source distribution: {error}; name a .tar.gz file") from error
+    metadata = files.get("PKG-INFO", "")
+    fields = dict(_NAME_OR_VERSION.findall(metadata))
+    if len(fields) < 2:
+        raise NoTests(f"{archive} has no PKG-INFO with a name and a version: build it with `python -m build --sdist`")
+    source = PackageSource(fields["Name"].strip(), fields["Version"].strip(), digest, licence_of(metadata))
+    return _tree(source, files)
+
+
+def _tree(source: PackageSource, files: dict[str, str]) -> PackageTree:
+    layout = layout_of(files)
+    return PackageTree(source, {path: files[path] for path in layout.kept}, layout)
+
+
+def _files(archive: Path) -> dict[str, str]:
+    """Path below the archive's one folder to text; what is no UTF-8 is left out."""
     files: dict[str, str] = {}
+    left = ARCHIVE_BYTES
     with tarfile.open(archive, "r:gz") as opened:
         for member in opened.getmembers():
-            path = PurePosixPath(*PurePosixPath(member.name).parts[1:])
-            content = opened.extractfile(member) if member.isfile() else None
-            if content is not None and any(path.is_relative_to(kept) for kept in source.kept):
-                files[str(path)] = content.read().decode()
+            parts = PurePosixPath(member.name).parts[1:]
+            content = opened.extractfile(member) if member.isfile() and parts and ".." not in parts else None
+            left -= member.size
+            if left < 0:
+                raise tarfile.TarError(f"more than {ARCHIVE_BYTES} bytes of files")
+            if content is not None:
+                try:
+                    files[str(PurePosixPath(*parts))] = content.read().decode()
+                except UnicodeDecodeError:
+                    continue
     return files
 
 

@@ -1,11 +1,11 @@
-"""The client of one running bubblewrap sandbox."""
+"""The client of one running sandbox, of whichever kind: it speaks in frames with the process inside."""
 
 import asyncio
-import hashlib
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from stepwell.sandbox.cgroups import Cgroup
@@ -20,25 +20,37 @@ END_TIMEOUT_S = 10.0
 CHANGED_LIMIT_BYTES = 64 << 20
 """Content of all changed files together; in the order of their paths, one that would pass it is left out."""
 
+Base = Callable[[], Awaitable[Mapping[bytes, bytes]]]
+"""Gives the tree that a sandbox was created with: path of each regular file to the SHA-256 of its content."""
+
 _KINDS: dict[bytes, Kind] = {b"f": "file", b"d": "folder", b"l": "link", b"o": "other"}
 
 
-class BubblewrapSandbox:
-    """A running sandbox; a `Sandbox`. Requests are served one at a time, in the order in which they came."""
+class FramedSandbox:
+    """A running sandbox; a `Sandbox`. Requests are served one at a time, in the order in which they came.
+
+    Args:
+        process: What was started outside; it ends when the sandbox has ended.
+        channel: To the process inside.
+        folder: All that the sandbox has on disk, with the file `stderr` of `process`; removed with it.
+        base: Asked when it is first needed.
+        limits: Of this sandbox.
+        group: Control group for everything inside; removed with it.
+    """
 
     def __init__(
         self,
         process: subprocess.Popen[bytes],
         channel: FrameChannel,
         folder: Path,
-        files: Mapping[str, bytes],
+        base: Base,
         limits: SandboxLimits,
         group: Cgroup | None,
     ) -> None:
         self._process = process
         self._channel = channel
         self._folder = folder
-        self._files = dict(files)
+        self._base = base
         self._limits = limits
         self.group = group
         """Control group that everything inside is in; None where there are none."""
@@ -50,7 +62,7 @@ class BubblewrapSandbox:
 
     @property
     def pid(self) -> int:
-        """Process id of the `bwrap` that waits for the sandbox to end."""
+        """Process id of what was started outside, which waits for the sandbox to end."""
         return self._process.pid
 
     async def ready(self) -> None:
@@ -69,7 +81,7 @@ class BubblewrapSandbox:
             raise SandboxError(f"the process inside greeted with {greeting!r}")
         if self.group is not None:  # before the first command, which like all others starts inside
             try:
-                for child in self._children():
+                for child in self._inside():
                     self.group.add(child)
             except OSError as error:
                 raise SandboxError(f"the process inside cannot be put in a control group: {error}") from error
@@ -129,6 +141,14 @@ class BubblewrapSandbox:
         """
         return digest_of_entries(await self._list())
 
+    async def content_digests(self) -> dict[bytes, bytes]:
+        """Path of each regular file of the work tree as it is, to the SHA-256 of its content.
+
+        Raises:
+            SandboxError: the sandbox is gone.
+        """
+        return {entry.path: entry.payload for entry in await self._list() if entry.kind == "file"}
+
     async def changed_files(self) -> dict[str, bytes | None]:
         """What differs in content from the fresh tree: path to content, None if there is no such regular file any more.
         Left out: names that are not UTF-8, and what goes beyond `CHANGED_LIMIT_BYTES`.
@@ -136,8 +156,8 @@ class BubblewrapSandbox:
         Raises:
             SandboxError: the sandbox is gone.
         """
-        now = {entry.path: entry.payload for entry in await self._list() if entry.kind == "file"}
-        before = {path.encode(): hashlib.sha256(content).digest() for path, content in self._files.items()}
+        now = await self.content_digests()
+        before = await self._base()
         changed: dict[str, bytes | None] = {}
         total = 0
         for path in sorted(now.keys() | before.keys()):
@@ -171,7 +191,7 @@ class BubblewrapSandbox:
         self._end_service("it was destroyed")
         if not await _ends(self._process, END_TIMEOUT_S):
             # The process inside did not see its channel close. Killing it kills all, and its waiting parent ends.
-            for child in self._children():
+            for child in self._inside():
                 os.kill(child, signal.SIGKILL)
             if not await _ends(self._process, END_TIMEOUT_S):
                 raise SandboxError(f"process {self.pid} did not end {END_TIMEOUT_S} s after SIGKILL: look at its state")
@@ -182,9 +202,10 @@ class BubblewrapSandbox:
         if self._on_destroyed is not None:
             self._on_destroyed()
 
-    def _children(self) -> list[int]:
-        """The process inside, as the host numbers it."""
-        return [int(pid) for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+    def _inside(self) -> list[int]:
+        """The processes inside, as the host numbers them: those in the innermost PID namespace below this process."""
+        depths = {pid: _depth(pid) for pid in _descendants(self.pid)}
+        return [pid for pid, depth in depths.items() if depth == max(depths.values())]
 
     def _remove(self) -> None:
         if self.group is not None:
@@ -223,6 +244,28 @@ class BubblewrapSandbox:
                         f"the sandbox is gone: {self._gone}; start the work over in a new one"
                     ) from error
                 raise
+
+
+def _descendants(pid: int) -> list[int]:
+    """All processes below one that are there."""
+    found: list[int] = []
+    pending = [pid]
+    while pending:
+        current = pending.pop()
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            for task in Path(f"/proc/{current}/task").iterdir():
+                pending += map(int, (task / "children").read_text().split())
+        found.append(current)
+    return found[1:]
+
+
+def _depth(pid: int) -> int:
+    """How many PID namespaces a process is in; 0 if it has ended."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("NSpid:"):
+                return len(line.split()) - 1
+    return 0
 
 
 async def _ends(process: subprocess.Popen[bytes], timeout_s: float) -> bool:

@@ -1,0 +1,39 @@
+"""Gradings that failed as infrastructure are tried again, and nothing else is."""
+
+from collections.abc import Mapping
+
+from stepwell.sandbox.protocol import Sandbox, SandboxError, SandboxLimits
+from stepwell.tasks.forge import forged_task
+from stepwell.tasks.grading.verdict import Failure
+from stepwell.tasks.patient_grading import ATTEMPTS, grade_patiently
+
+
+class NoSandboxes:
+    """A factory on a machine that gives none."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def create(self, files: Mapping[str, bytes], limits: SandboxLimits) -> Sandbox:
+        self.asked += 1
+        raise SandboxError("no user namespaces")
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+async def test_infrastructure_that_fails_each_time_is_said_to() -> None:
+    factory = NoSandboxes()
+    verdict = await grade_patiently(forged_task(0, "train", 0), {}, factory, seed=1)
+    assert isinstance(verdict, Failure)
+    assert verdict.kind == "infra"
+    assert factory.asked == ATTEMPTS
+
+
+async def test_a_broken_task_is_not_tried_again() -> None:
+    factory = NoSandboxes()
+    broken = forged_task(0, "train", 0).model_copy(update={"expected": ("nowhere.py::test",)})
+    verdict = await grade_patiently(broken, {}, factory, seed=1)
+    assert isinstance(verdict, Failure)
+    assert verdict.kind == "data"
+    assert factory.asked == 0
