@@ -80,6 +80,12 @@ class RolloutActivities:
         """
         facts = await self._stores.run_facts(request.run)
         task = await self._stores.task(request.task)
+        if task.image is not None:
+            raise ApplicationError(
+                f"task {task.id} needs the image {task.image.file}, and this worker's sandboxes have none",
+                type=FailureKind.DATA.value,
+                non_retryable=True,
+            )
         renderer = await self._policies.renderer(request.run, facts.recipe)
         attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer, self._harnesses)
         if await attempt.is_held():
@@ -181,12 +187,6 @@ class _Attempt:
 
     async def play(self, fold: RolloutFold, sandboxes: SandboxFactory) -> None:
         """Rebuilds the sandbox from the recorded actions and plays on to the end."""
-        if self._task.image is not None:
-            raise ApplicationError(
-                f"task {self._task.id} needs the image {self._task.image.file}, and this worker's sandboxes have none",
-                type=FailureKind.DATA.value,
-                non_retryable=True,
-            )
         files = {path: text.encode() for path, text in self._task.files.items()}
         recorded = await self._recorded_turns(fold)
         for _ in range(MAX_RESTARTS):

@@ -1,6 +1,7 @@
 """Files of R2E-Gym, read row by row."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,21 @@ def test_rows_are_read_one_by_one(tmp_path: Path) -> None:
     with path.open("a") as file:
         file.write("}\n")
     assert len(list(reading)) == 3
+
+
+def test_memory_holds_a_few_rows_whatever_the_file_has(tmp_path: Path) -> None:
+    path, size = tmp_path / "rows.jsonl", 300_000
+    with path.open("w") as file:
+        for number in range(40):
+            file.write(json.dumps(benchmark_row(number, tests={"test_1.py": "x" * size})) + "\n")
+    tracemalloc.start()
+    try:
+        count = sum(not isinstance(row, BadRow) for row in rows_of(path))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert count == 40
+    assert peak < 20 * size < path.stat().st_size
 
 
 def test_a_parquet_file_gives_the_same_rows(tmp_path: Path) -> None:
