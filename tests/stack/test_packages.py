@@ -28,6 +28,8 @@ from tests.stack.small_package import MODULE, TESTS, write_archive
 from workers.task_sets import make_task_sets
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+pytestmark = pytest.mark.timeout(1800)
+"""Dozens of sandboxes a test: on a machine that is busy with other things they take minutes."""
 SHARE = Share(train=3, validation=2)
 
 
@@ -164,12 +166,12 @@ async def test_a_recording_has_the_lines_and_the_calls_of_each_test(
 async def real(factory: BubblewrapFactory, cache: Path) -> ForgedPackage:
     cache.mkdir(exist_ok=True)
     tree = await asyncio.to_thread(source_tree, PACKAGES["h11"], cache)
-    return await forge_package(tree, 0, Share(train=2, validation=1), factory, cache)
+    return await forge_package(tree, 0, Share(train=1, validation=1), factory, cache)
 
 
 async def test_tasks_of_a_real_package_are_good_on_audit(factory: BubblewrapFactory, real: ForgedPackage) -> None:
-    report = await audit_tasks(real.tasks, factory, repetitions=2)
-    assert len(report.kept) == 3, [task.dropped for task in report.dropped]
+    report = await audit_tasks(real.tasks, factory, repetitions=1)
+    assert len(report.kept) == 2, [task.dropped for task in report.dropped]
     assert {task.origin.licence for task in real.tasks if task.origin} == {"MIT"}
 
 
@@ -177,7 +179,7 @@ async def test_a_recipe_gets_its_tasks_from_packages(
     real: ForgedPackage, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPWELL_HOME", str(cache.parent))
-    settings = ['tasks.packages=["h11"]', "tasks.held_out=[]", "tasks.train=2", "run.max_steps=2"]
+    settings = ['tasks.packages=["h11"]', "tasks.held_out=[]", "tasks.train=1", "run.max_steps=1"]
     settings += ["validation.tasks=1", "validation.heldout_tasks=0"]
     sets = await make_task_sets(load_recipe(RECIPES / "smollm2.toml", settings))
     assert sets.train == (*real.train, *real.train)

@@ -12,6 +12,9 @@ from stepwell.tasks.audit.report import read_report
 from stepwell.tasks.set_file import read_set, write_set
 from tests.stack.small_package import write_archive
 
+pytestmark = pytest.mark.timeout(1800)
+"""Dozens of sandboxes a test: on a machine that is busy with other things they take minutes."""
+
 
 @dataclass(frozen=True)
 class Made:
