@@ -6,6 +6,7 @@ import pytest
 
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.sandbox.protocol import ExecResult, Sandbox, SandboxError, SandboxLimits
+from stepwell.tasks.grading import bench
 from stepwell.tasks.grading.bench import DEATHS
 from stepwell.tasks.grading.grade import grade
 from stepwell.tasks.grading.verdict import Failure, Score
@@ -90,6 +91,15 @@ async def test_a_sandbox_that_dies_once_costs_no_score(factory: BubblewrapFactor
     verdict = await grade(TASK, HONEST, DyingFactory(factory, lambda _, made: made == 0))
     assert isinstance(verdict, Score)
     assert verdict.value == 1.0
+
+
+async def test_work_that_takes_long_each_time_gets_0_before_anybody_gives_up(
+    factory: BubblewrapFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench, "ALL_RUNS", 0.0)
+    verdict = await grade(TASK, HONEST, factory)
+    assert isinstance(verdict, Score)
+    assert (verdict.value, verdict.report) == (0.0, "the runs of its tests took more than 0 s together")
 
 
 async def test_where_the_reference_solution_dies_too_it_is_the_infrastructure(factory: BubblewrapFactory) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from stepwell.sandbox.protocol import SandboxError, SandboxFactory
-from stepwell.tasks.grading.bench import Bench, KilledItsSandbox
+from stepwell.tasks.grading.bench import PATIENCE, Bench, Ungraded
 from stepwell.tasks.grading.canaries import BrokenTests, TestFiles, functions_of
 from stepwell.tasks.grading.graded_tree import put_back
 from stepwell.tasks.grading.judge import (
@@ -31,8 +31,6 @@ from stepwell.tasks.grading.unfit import unfit
 from stepwell.tasks.grading.verdict import Failure, Outcome, Score
 from stepwell.tasks.task import Task
 
-PATIENCE = 3.0
-"""Deadline of a twin, in units of the task's own: work that met that once need not lose to a busy machine."""
 DRAWS = 3
 """Most times that twins are drawn: again, without them, where the reference solution passed changed tests too."""
 
@@ -67,7 +65,7 @@ async def grade(
         return await grading.score(tests, units)
     except BrokenTests as error:
         return Failure(kind="data", cause=str(error))
-    except KilledItsSandbox as error:
+    except Ungraded as error:
         return grading.nothing(str(error), dict.fromkeys(task.expected, "missing"))
     except SandboxError as error:
         return Failure(kind="infra", cause=str(error))
@@ -94,7 +92,7 @@ class _Grading:
         task = self._task
         run = await self._bench.run(tests)
         outcomes = outcomes_of(run, task.expected)
-        fault = fault_of(run, task.expected, task.timeout_s)
+        fault = fault_of(run, task.expected)
         if fault is not None:
             return self.nothing(fault, outcomes, timed_out=run.end == "timeout")
         bent = bent_canaries(run, tests.canaries)
@@ -135,7 +133,7 @@ class _Grading:
         """One run where some of the expectations are others."""
         tests = self._bench.with_canaries(twin.files)
         run = await self._bench.run(tests, patience=PATIENCE)
-        fault = fault_of(run, (), PATIENCE * self._task.timeout_s)
+        fault = fault_of(run, ())
         if fault is not None:
             return Trial(f"in a run where other results were expected of some tests, {fault}")
         unmoved, strays = unmoved_by(twin, run), strays_of(twin, run, self._task.expected)

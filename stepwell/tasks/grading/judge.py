@@ -43,10 +43,10 @@ def outcomes_of(run: TestRun, expected: Sequence[str]) -> dict[str, Outcome]:
     return outcomes
 
 
-def fault_of(run: TestRun, expected: Collection[str], timeout_s: float) -> str | None:
+def fault_of(run: TestRun, expected: Collection[str]) -> str | None:
     """The first thing that makes a run worth nothing, or None: it was in order, and all expected tests passed."""
     if run.end is ExecEnd.TIMEOUT:
-        return f"the tests did not end within {timeout_s} s"
+        return f"the tests did not end within {run.deadline_s:g} s"
     if run.killed is not None:
         return f"the sandbox ended the tests: {run.killed}"
     if run.misconduct is not None:

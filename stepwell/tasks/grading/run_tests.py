@@ -51,6 +51,10 @@ class TestRun:
     """What was on the channel that no runner writes there, in words."""
     killed: str | None = None
     """Why the sandbox ended the run, if it did so before its deadline."""
+    deadline_s: float = 0.0
+    """Wall clock that it had."""
+    duration_s: float = 0.0
+    """Wall clock that it took, measured."""
 
 
 async def run_tests(
@@ -92,7 +96,17 @@ async def run_tests(
     if not answer.started:
         said = result.output[-500:].decode(errors="replace")
         raise SandboxError(f"the {grader} runner did not start ({result.end}, status {result.returncode}): {said!r}")
-    return TestRun(result.end, result.returncode, answer.ended, answer.tests, altered, answer.misconduct, answer.killed)
+    return TestRun(
+        result.end,
+        result.returncode,
+        answer.ended,
+        answer.tests,
+        altered,
+        answer.misconduct,
+        answer.killed,
+        timeout_s,
+        result.duration_s,
+    )
 
 
 async def _altered(
