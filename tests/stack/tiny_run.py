@@ -1,6 +1,7 @@
 """A real run, small enough for a test: `stepwell run` as a process, its ledger to look at, its workers to kill."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -121,8 +122,9 @@ class TinyRun:
         """The process of a worker."""
         assert self.process is not None
         for child in psutil.Process(self.process.pid).children():
-            if f"worker --parent {self.process.pid} {kind}" in " ".join(child.cmdline()):
-                return child
+            with contextlib.suppress(psutil.NoSuchProcess):  # one that has just died is no worker any more
+                if f"worker --parent {self.process.pid} {kind}" in " ".join(child.cmdline()):
+                    return child
         raise AssertionError(f"no {kind} worker: {self.output}")
 
     async def finish(self) -> int:
