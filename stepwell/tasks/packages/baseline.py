@@ -49,11 +49,12 @@ async def baseline_of(tree: PackageTree, factory: SandboxFactory) -> Baseline:
             f"no test of {tree.source.name} passes each time in the sandbox, where it has pytest and no other "
             f"package: {len(first.tests)} were found; errors: {seen}"
         )
-    tests = {test: _agreed(first.tests[test], second.tests[test]) for test in stable}
+    tests = {test: agreed(first.tests[test], second.tests[test]) for test in stable}
     return Baseline(tree, tests, BUDGET_FACTOR * max(first.spent, second.spent) + SPARE_LINES)
 
 
-def _agreed(first: RecordedTest, second: RecordedTest) -> RecordedTest:
+def agreed(first: RecordedTest, second: RecordedTest) -> RecordedTest:
+    """What two recordings of a test have in common: calls only if all are alike, lines of both."""
     lines = {path: first.lines.get(path, frozenset()) | found for path, found in (first.lines | second.lines).items()}
     calls = first.calls if first.calls == second.calls else ()
     return first.model_copy(update={"lines": lines, "calls": calls})

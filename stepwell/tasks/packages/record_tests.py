@@ -36,7 +36,8 @@ YIELDS_LIMIT = 12
 """Values kept of one generator."""
 GENERATOR = 0x20
 COROUTINE = 0x80 | 0x200
-ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|(?<![.\d])\d{14,15}(?![.\d])")
+"""As `repr` writes one, or as `id` gives it."""
 ELIDED = "…"
 NAMED = (type, type(lambda: 0), type(len))
 """What is shown by its name: classes and functions."""
