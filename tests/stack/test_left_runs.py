@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(600)
 async def test_a_left_run_without_engines_does_not_hold_another_and_loses_nothing(
     start_run: Start, undisturbed: dict[str, object], helm: Helm, ledger: Ledger
 ) -> None:
-    left = start_run("left-behind", "run.max_steps=20", "run.prompts_per_step=8", *("validation.every=50",))
+    left = start_run("left-behind", "run.max_steps=20", "run.prompts_per_step=4", "validation.every=50")
     await left.until(in_a_rollout_of(0))
     left.kill()
 

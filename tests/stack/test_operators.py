@@ -221,15 +221,15 @@ def in_step(step: int) -> Callable[[list[Recorded]], bool]:
 async def test_a_limit_holds_the_run_an_open_prompt_is_skipped_and_a_stop_validates_what_was_made(
     start_run: Start, helm: Helm, ledger: Ledger
 ) -> None:
-    run = start_run("farewell", "run.max_steps=20", "run.prompts_per_step=32", "limits.generated_tokens=150")
+    run = start_run("farewell", "run.max_steps=20", "run.prompts_per_step=20", "limits.generated_tokens=150")
     held = await helm.until(run, lambda progress: bool(progress.holds))
     assert held.holds[0].hold == "limit/generated_tokens"
     assert "the limit is 150" in held.holds[0].cause
     assert held.state == "paused"
 
     step = str(held.generating)
-    streams = [await ledger.read(prompt_stream(run.name, step, prompt)) for prompt in range(32)]
-    skipped = next(prompt for prompt in range(32) if not isinstance(streams[prompt][-1].event, GroupClosed))
+    streams = [await ledger.read(prompt_stream(run.name, step, prompt)) for prompt in range(20)]
+    skipped = next(prompt for prompt in range(20) if not isinstance(streams[prompt][-1].event, GroupClosed))
     await helm.ask(run.name, "skip", SkipNote(reason="it leaks", step=held.generating, prompt=skipped))
     await helm.ask(run.name, "limit", LimitNote(reason="more is allowed", limit="generated_tokens", value=None))
     await helm.ask(run.name, "stop", StopNote(reason="the budget ends", at="validation"))
