@@ -20,7 +20,8 @@ from db.recorded import Recorded
 from stepwell.events import RolloutEnded, RolloutGraded, StepCompleted, VersionCreated
 from stepwell.events.streams import run_stream, weights_stream
 from workers.services.addresses import Addresses
-from workers.services.plan import launcher_argv
+from workers.services.home import Home
+from workers.services.plan import launcher_argv, read_state
 
 RECIPE = """
 name = "tiny"
@@ -175,8 +176,9 @@ class TinyRun:
         return done
 
     def leftovers(self) -> list[str]:
-        """Processes of the run that are still there."""
-        return [command for pid, command in self.seen.items() if psutil.pid_exists(pid)]
+        """Processes of the run that are still there; servers that it started again are there for others too."""
+        servers = self._servers()
+        return [command for pid, command in self.seen.items() if psutil.pid_exists(pid) and pid not in servers]
 
     def verify(self) -> "subprocess.CompletedProcess[str]":
         """`stepwell audit verify`."""
@@ -187,6 +189,17 @@ class TinyRun:
             text=True,
             check=False,
         )
+
+    def _servers(self) -> set[int]:
+        """The supervisor of the embedded services, and all below it."""
+        state = read_state(Home.of(self.home).state)
+        if state is None:
+            return set()
+        try:
+            supervisor = psutil.Process(state.supervisor.pid)
+            return {supervisor.pid, *(child.pid for child in supervisor.children(recursive=True))}
+        except psutil.NoSuchProcess:
+            return set()
 
     def _look_at_processes(self) -> None:
         assert self.process is not None
