@@ -90,8 +90,9 @@ class RolloutActivities:
         attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer, self._harnesses)
         if await attempt.is_held():
             return attempt.held()
-        await attempt.check_budget("the last of them ended without a word")
-        await attempt.require_engine()
+        stands = await attempt.stands()
+        attempt.check_budget(stands, "the last of them ended without a word")
+        await attempt.require_engine(stands)
         fold = await attempt.open()
         if fold.ended is None:
             try:
@@ -101,7 +102,7 @@ class RolloutActivities:
             except PromptTooLong as error:
                 raise ApplicationError(str(error), type=FailureKind.DATA.value, non_retryable=True) from error
             except Exception as error:
-                await attempt.check_budget(str(error))
+                attempt.check_budget(await attempt.stands(), str(error))
                 raise
         return await attempt.outcome()
 
@@ -137,33 +138,41 @@ class _Attempt:
         """Whether a pause forbids to begin: one that drains lets go on what has begun."""
         depth = await self._holds.depth(self._request.run)
         if depth == "drain":
-            fold = await self._fold()
+            fold = await self.stands()
             return fold.ended is None and not fold.turns
         return depth == "now"
 
-    async def check_budget(self, last: str) -> None:
+    async def stands(self) -> RolloutFold:
+        """Where the rollout stands."""
+        return fold_rollout(await self._stores.ledger.read(self._stream))
+
+    def check_budget(self, fold: RolloutFold, last: str) -> None:
         """Ends the rollout's attempts once its budget is used up.
 
         Args:
+            fold: Where it stands.
             last: How the last attempt ended.
+
+        Raises:
+            ApplicationError: it is; not to be tried again.
         """
         budget = self._recipe.failures.rollout_attempts
-        fold = await self._fold()
         if self._request.purpose == "train" and not fold.is_over and fold.fruitless >= budget:
             raise ApplicationError(
                 f"{budget} attempts recorded no turn: {last}", type=FailureKind.INFRA.value, non_retryable=True
             )
 
-    async def require_engine(self) -> None:
-        """Gives the place to others, at no cost for the rollout, where there is nothing to do but to wait."""
+    async def require_engine(self, fold: RolloutFold) -> None:
+        """Gives the place to others, at no cost for the rollout, where there is nothing to do but to wait.
+
+        Raises:
+            ApplicationError: no engine is alive; to be tried again soon.
+        """
         run = self._request.run
-        if not (await self._fold()).is_over and not await self._engines.any_alive(run):
+        if not fold.is_over and not await self._engines.any_alive(run):
             raise ApplicationError(
                 f"no engine of {run} is alive", type=FailureKind.INFRA.value, next_retry_delay=LOOK_FOR_ENGINE
             )
-
-    async def _fold(self) -> RolloutFold:
-        return fold_rollout(await self._stores.ledger.read(self._stream))
 
     def held(self) -> RolloutOutcome:
         """What the group is told of a rollout that a pause holds."""
@@ -172,7 +181,7 @@ class _Attempt:
     async def open(self) -> RolloutFold:
         """Fences every earlier attempt, and says where the rollout stands."""
         while True:
-            fold = await self._fold()
+            fold = await self.stands()
             self._next_seq, self._epoch = fold.next_seq, fold.epoch
             if fold.failed is not None:
                 raise RolloutClosed(f"{self._stream} was closed without a score; this attempt comes too late")
@@ -250,7 +259,7 @@ class _Attempt:
 
     async def outcome(self) -> RolloutOutcome:
         """What the group is told."""
-        fold = await self._fold()
+        fold = await self.stands()
         assert fold.ended is not None
         return RolloutOutcome(
             stream=self._stream,

@@ -21,6 +21,7 @@ def add_parser(
     """Adds the verb."""
     parser = subparsers.add_parser("rebuild", help="empty the tables for reading and fill them from the ledger")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -103,6 +103,15 @@ async def test_a_request_waits_for_the_next_engine_where_there_is_no_other(
     assert (await asyncio.wait_for(asking, timeout=15)).engine == f"{run}-b"
 
 
+async def test_a_request_is_given_up_where_no_engine_comes(
+    pool: EnginePool, fresh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_pool, "AWAY_S", 1.0)
+    run = fresh()
+    with pytest.raises(EngineError, match=f"no engine of {run} has been alive for 1 s"):
+        await asyncio.wait_for(pool.generate(run, 0, REQUEST), timeout=30)
+
+
 async def test_an_engine_that_comes_back_is_asked_again(pool: EnginePool, lend: Lend, register: Engines, fresh) -> None:
     run = fresh()
     first = await lend(run, "a")

@@ -1,15 +1,16 @@
 """A rollout taken up in a real sandbox: recorded actions run again; where they do something else, it starts over."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.engine_pool import EnginePool
+from activities.engine_pool import LOOK_S, EnginePool
 from activities.folders import put_folder
 from activities.policy_files import PolicyFiles
 from activities.rollout import RolloutActivities
@@ -51,6 +52,7 @@ class Stage:
     engine: ScriptedEngine
     activities: RolloutActivities
     ledger: Ledger
+    take_engine_away: Callable[[], Awaitable[None]]
 
     async def attempt(self, *texts: str) -> None:
         """One attempt in which the engine says these texts and is then silent: ended there like a killed worker's."""
@@ -108,7 +110,7 @@ def stage(
             request = RolloutRequest(
                 run=run, scope="0", purpose="train", prompt=0, sample=0, task=stored.digest, version=0
             )
-            yield Stage(request, engine, activities, ledger)
+            yield Stage(request, engine, activities, ledger, lambda: register.release(lease))
         finally:
             await register.release(lease)
             await pool.close()
@@ -152,6 +154,34 @@ async def test_a_repeatable_rollout_goes_on_after_its_last_recorded_turn(stage) 
         first, second, third = on.engine.contexts
         assert third[: len(second)] == second
         assert second[: len(first)] == first
+
+
+async def test_attempts_in_a_row_without_a_turn_use_the_budget_up(stage) -> None:
+    async with stage(REPEATABLE) as on:
+        budget = load_recipe(RECIPE).failures.rollout_attempts
+        for _ in range(budget - 1):
+            await on.attempt()
+        await on.attempt("view")
+        for _ in range(budget):
+            await on.attempt()
+        before = await on.events()
+        with pytest.raises(ApplicationError, match=f"{budget} attempts recorded no turn") as refused:
+            await on.attempt("done")
+        assert refused.value.non_retryable
+        assert await on.events() == before
+
+
+async def test_a_rollout_whose_run_has_no_engine_is_tried_again_soon_at_no_cost(stage) -> None:
+    async with stage(REPEATABLE) as on:
+        await on.attempt("view")
+        await on.take_engine_away()
+        await asyncio.sleep(2 * LOOK_S)
+        before = await on.events()
+        with pytest.raises(ApplicationError, match=r"no engine of .* is alive") as refused:
+            await on.attempt()
+        assert not refused.value.non_retryable
+        assert refused.value.next_retry_delay is not None
+        assert await on.events() == before
 
 
 async def test_an_action_that_does_something_else_when_it_is_run_again_starts_the_rollout_over(stage) -> None:
