@@ -12,7 +12,7 @@ from stepwell.contracts.run import Admission, StepRef
 from stepwell.events import GroupClosed, GroupOpened, PromptReplaced, StepAdmitted
 from stepwell.events.base import facts_digest
 from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
-from stepwell.events.streams import prompt_stream, rollout_stream, run_stream
+from stepwell.events.streams import parse_rollout_stream, prompt_stream, run_stream
 from stepwell.rl.admission import ClosedGroup, NotReady, admit
 from stepwell.rl.batching import BatchManifest, build_manifest
 from stepwell.rl.outcomes import rollout_facts
@@ -42,7 +42,10 @@ class AdmissionActivities:
             recipe.run.max_staleness,
             [_closed(index, groups[name]) for index, name in enumerate(prompts)],
         )
-        rollouts = await self._rollouts(run, step, admission.prompts, facts)
+        samples = range(facts.recipe.run.samples_per_prompt)
+        names = [name for prompt in admission.prompts for name in rollouts_of(prompts[prompt], groups, samples)]
+        streams = await stores.ledger.read_many(names)
+        rollouts = {name: fold_rollout(streams[name]) for name in names}
         manifest = manifest_of(step, rollouts, facts)
         blob = commitment_blob(children)
         heads, manifest_ref = await stores.blobs.put_many([blob, manifest.canonical_bytes()])
@@ -61,13 +64,6 @@ class AdmissionActivities:
             step=step, rollouts=admitted.rollouts, masked=admitted.masked, reward_mean=admitted.reward_mean
         )
 
-    async def _rollouts(self, run: str, step: int, prompts: Sequence[int], facts: RunFacts) -> dict[str, RolloutFold]:
-        """Rollouts of the admitted prompts."""
-        samples = range(facts.recipe.run.samples_per_prompt)
-        names = [rollout_stream(run, str(step), prompt, sample) for prompt in prompts for sample in samples]
-        streams = await self._stores.ledger.read_many(names)
-        return {name: fold_rollout(streams.get(name, [])) for name in names}
-
 
 def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts) -> BatchManifest:
     """The batch manifest of a step: what an auditor recomputes."""
@@ -84,6 +80,14 @@ def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts)
         packing=recipe.trainer.packing,
         run_seed=recipe.run.seed,
     )
+
+
+def rollouts_of(prompt: str, groups: Mapping[str, Sequence[Recorded]], samples: Sequence[int]) -> list[str]:
+    """Streams of a closed group's rollouts, by sample: its own, or those that a fork took over from an ancestor."""
+    closing = next(each.event for each in groups[prompt] if isinstance(each.event, GroupClosed))
+    named = {parse_rollout_stream(child.stream).sample: child.stream for child in closing.children}
+    of_group = prompt.removeprefix("prompt/")
+    return [named.get(sample, f"rollout/{of_group}/{sample}") for sample in samples]
 
 
 def _closed(prompt: int, stream: Sequence[Recorded]) -> ClosedGroup:

@@ -13,7 +13,7 @@ from activities.stores import Stores
 from db.recorded import Recorded
 from stepwell.contracts.engine import Attestation, LoadRequest
 from stepwell.events import StepTrained, VersionAttested, VersionCreated
-from stepwell.events.streams import engine_stream, weights_stream
+from stepwell.events.streams import engine_stream
 from stepwell.policy.engine_http.service import EngineService
 from stepwell.policy.protocol import EngineError
 from stepwell.policy.weights import DigestMismatch, load_folder, weights_digest
@@ -57,7 +57,7 @@ class EngineActivities:
         that the engine holds already is proven again, not loaded."""
         async with self._one_at_a_time:
             began = time.monotonic()
-            made, probe_ids = _find(await self.stores.ledger.read(weights_stream(run)), version)
+            made, probe_ids = _find(await self.stores.weights(run), version)
             if self.version != version:
                 await self._load(version, made)
             try:

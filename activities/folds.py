@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from db.ledger import Recorded
 from stepwell.contracts.run import DispatchedStep, RunFold, ValidationScore, VersionRef
@@ -12,6 +13,7 @@ from stepwell.events import (
     RolloutGraded,
     RolloutRestarted,
     RunFinished,
+    RunForked,
     StepAdmitted,
     StepCompleted,
     StepDispatched,
@@ -22,6 +24,8 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event
 from stepwell.operators.fold import fold_operators
+
+E = TypeVar("E", bound=Event)
 
 
 def version_ref(recorded: Recorded) -> VersionRef | None:
@@ -45,11 +49,19 @@ def newest_version(weights: Sequence[Recorded]) -> VersionRef | None:
 
 
 def fold_run_streams(run: Sequence[Recorded], operator: Sequence[Recorded], weights: Sequence[Recorded]) -> RunFold:
-    """Where a run stands."""
+    """Where a run stands.
+
+    Args:
+        run: Its own stream.
+        operator: What its operators asked.
+        weights: Its weight versions, those of its ancestors included.
+    """
     events = [recorded.event for recorded in run]
+    fork = next((event for event in events if isinstance(event, RunForked)), None)
+    first = 0 if fork is None else fork.step
     finished = [event for event in events if isinstance(event, RunFinished)]
     newest = newest_version(weights)
-    completed = _count(events, StepCompleted)
+    completed = first + _count(events, StepCompleted)
     # A version whose completion was not recorded yet does not count: its step is asked for again, and answers at once.
     version = next(
         (made for made in map(version_ref, weights) if made is not None and made.version == completed), newest
@@ -57,13 +69,12 @@ def fold_run_streams(run: Sequence[Recorded], operator: Sequence[Recorded], weig
     return RunFold(
         version=version,
         completed=completed,
-        admitted=_count(events, StepAdmitted),
+        admitted=first + _count(events, StepAdmitted),
         validations=tuple(
             ValidationScore(
-                version=event.version, dataset=event.dataset, pass_1=event.pass_1, pass_k=event.pass_k, k=event.k
+                version=score.version, dataset=score.dataset, pass_1=score.pass_1, pass_k=score.pass_k, k=score.k
             )
-            for event in events
-            if isinstance(event, ValidationRecorded)
+            for score in [*([] if fork is None else fork.scores), *_of_type(events, ValidationRecorded)]
         ),
         dispatched=tuple(
             DispatchedStep(step=event.step, version=event.version, settings=event.settings)
@@ -72,12 +83,17 @@ def fold_run_streams(run: Sequence[Recorded], operator: Sequence[Recorded], weig
         ),
         operators=fold_operators([recorded.event for recorded in operator]),
         finished=finished[-1].end if finished else None,
+        first_step=first,
     )
 
 
+def _of_type(events: Sequence[Event], kind: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
 def _count(events: Sequence[Event], kind: type[StepCompleted] | type[StepAdmitted]) -> int:
-    """Steps are completed, and admitted, in order: their number is the next one."""
-    return sum(isinstance(event, kind) for event in events)
+    """Steps are completed, and admitted, in order: those of a run that is no fork number the next one."""
+    return len(_of_type(events, kind))
 
 
 @dataclass(frozen=True)

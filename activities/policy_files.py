@@ -8,7 +8,6 @@ from activities.folders import get_file
 from activities.stores import Stores
 from stepwell.agent.chat import FORMATS, ChatRenderer
 from stepwell.events import VersionCreated
-from stepwell.events.streams import weights_stream
 from stepwell.recipe.recipe import Recipe
 
 
@@ -26,7 +25,7 @@ class PolicyFiles:
             LookupError: the run has no version 0 yet.
         """
         if run not in self._renderers:
-            recorded = await self.stores.ledger.read(weights_stream(run))
+            recorded = await self.stores.weights(run)
             created = next((each.event for each in recorded if isinstance(each.event, VersionCreated)), None)
             if created is None:
                 raise LookupError(f"run {run} has no version 0 yet")

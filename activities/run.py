@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from temporalio import activity
 
+from activities.adoption import adopt
 from activities.folds import fold_run_streams
 from activities.stores import Stores
 from db.engines import Engines
@@ -23,7 +24,7 @@ from stepwell.contracts.run import (
 )
 from stepwell.events import GroupClosed, PromptReplaced, RunFinished, StepCompleted, StepDispatched
 from stepwell.events.group_closed import Fate
-from stepwell.events.streams import operator_stream, prompt_stream, run_stream, weights_stream
+from stepwell.events.streams import operator_stream, prompt_stream, run_stream
 
 REPLACEABLE = (Fate.QUARANTINED, Fate.ABANDONED)
 """Fates for which a prompt is replaced; one that an operator skipped is not."""
@@ -39,9 +40,9 @@ class RunActivities:
     @activity.defn(name="fold_run")
     async def fold_run(self, request: RunRef) -> RunFold:
         """Where the run stands."""
-        names = (run_stream(request.run), operator_stream(request.run), weights_stream(request.run))
-        streams = await self._stores.ledger.read_many(names)
-        return fold_run_streams(*(streams.get(name, []) for name in names))
+        run, operator = run_stream(request.run), operator_stream(request.run)
+        streams = await self._stores.ledger.read_many([run, operator])
+        return fold_run_streams(streams[run], streams[operator], await self._stores.weights(request.run))
 
     @activity.defn(name="dispatch_step")
     async def dispatch_step(self, request: DispatchRequest) -> Dispatch:
@@ -57,6 +58,8 @@ class RunActivities:
                 settings=request.settings,
             ),
         )
+        if facts.fork is not None:
+            await adopt(self._stores, request.run, facts.fork, request.step)
         prompts = [PromptRef(prompt=index, task=entry.blob) for index, entry in enumerate(entries)]
         prompts += [
             PromptRef(prompt=replaced.prompt, task=replaced.task)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from db.blobs import SMALL_BYTES, BlobStore, blob_digest
 from db.errors import Fenced
 from db.ledger import Ledger
-from db.recorded import Head
-from stepwell.events import RunCreated
+from db.recorded import Head, Recorded
+from stepwell.events import RunCreated, RunForked
 from stepwell.events.base import Event
-from stepwell.events.streams import run_stream
+from stepwell.events.streams import run_stream, weights_stream
 from stepwell.recipe.loading import resolve
 from stepwell.recipe.recipe import Recipe
 from stepwell.tasks.manifest import TaskManifest
@@ -26,10 +26,12 @@ class NoSuchRun(LookupError):
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What a run's first event says."""
+    """What a run's first events say."""
 
     recipe: Recipe
     manifest: TaskManifest
+    fork: RunForked | None = None
+    """What the run goes on from, if it is a fork."""
 
 
 @dataclass
@@ -54,8 +56,26 @@ class Stores:
             if created is None:
                 raise NoSuchRun(f"the ledger has no run {run!r}: `stepwell run` creates runs")
             manifest = TaskManifest.model_validate_json(await self.blobs.get(created.task_set))
-            self._runs[run] = RunFacts(resolve(created.recipe, source=f"run {run}"), manifest)
+            fork = next((each.event for each in recorded if isinstance(each.event, RunForked)), None)
+            self._runs[run] = RunFacts(resolve(created.recipe, source=f"run {run}"), manifest, fork)
         return self._runs[run]
+
+    async def inherited_weights(self, run: str) -> list[Recorded]:
+        """Events of its ancestors' `weights/…` that a fork goes on from, the oldest first; none for other runs."""
+        fork = (await self.run_facts(run)).fork
+        if fork is None:
+            return []
+        made_by = fork.versions[-1].made_by
+        own = await self.ledger.read(made_by.stream)
+        return await self.inherited_weights(fork.parent) + own[: made_by.seq + 1]
+
+    async def weights(self, run: str) -> list[Recorded]:
+        """Every event about the weight versions that a run has or goes on from, the oldest first.
+
+        Raises:
+            NoSuchRun: there is none of this name.
+        """
+        return await self.inherited_weights(run) + await self.ledger.read(weights_stream(run))
 
     async def task(self, digest: str) -> Task:
         """A task by its blob, parsed once."""

@@ -20,7 +20,7 @@ from activities.stores import Stores
 from activities.train_batch import read_batch
 from activities.weights_record import WeightsRecord
 from db.errors import BlobCorrupt, BlobMissing
-from stepwell.events import CheckpointSaved, StepTrained, VersionCreated
+from stepwell.events import CheckpointSaved, RunForked, StepTrained, VersionCreated
 from stepwell.events.numbers import WeightDigests
 from stepwell.policy.trainers.protocol import Trainer
 from stepwell.policy.trainers.start import start_trainer
@@ -50,8 +50,13 @@ class TrainerMemory:
         held = self._trainer
         return held if held is not None and self._run == run and held.version == version else None
 
-    async def at_version(self, weights: WeightsRecord, version: int) -> Trainer:
+    async def at_version(self, weights: WeightsRecord, version: int, *, saving: bool = True) -> Trainer:
         """A trainer that holds a version that was made: from memory, or rebuilt.
+
+        Args:
+            weights: The run's.
+            version: Which.
+            saving: Whether checkpoints that are due on the way, and missing, are written.
 
         Raises:
             DigestMismatch: the rebuilt version is not the recorded one.
@@ -62,15 +67,17 @@ class TrainerMemory:
             return held
         await self.drop()
         damaged: set[int] = set()
-        trainer = await self._begin(weights, version, damaged)
-        await self.save_if_due(weights, trainer, again=trainer.version in damaged)
+        trainer = await self._begin(weights, version, damaged, saving=saving)
+        if saving:
+            await self.save_if_due(weights, trainer, again=trainer.version in damaged)
         while trainer.version < version:
             trained = weights.trained(trainer.version)
             batch = await read_batch(self._stores, trained.manifest)
             recipe = await recipe_at(self._stores, weights.run, trained.step)
             await in_thread(trainer, trainer.step, batch, recipe.optimiser)
             compare(await in_thread(trainer, trainer.digests), trained, trainer)
-            await self.save_if_due(weights, trainer, again=trainer.version in damaged)
+            if saving:
+                await self.save_if_due(weights, trainer, again=trainer.version in damaged)
         return trainer
 
     async def save_if_due(self, weights: WeightsRecord, trainer: Trainer, *, again: bool = False) -> None:
@@ -111,8 +118,9 @@ class TrainerMemory:
         """A folder that does not exist yet."""
         return self._cache / f".{name}-{uuid.uuid4().hex}"
 
-    async def _begin(self, weights: WeightsRecord, version: int, damaged: set[int]) -> Trainer:
-        """A trainer at the newest version, up to one, that needs no batch: of a whole checkpoint, or version 0."""
+    async def _begin(self, weights: WeightsRecord, version: int, damaged: set[int], *, saving: bool) -> Trainer:
+        """A trainer at the newest version, up to one, that needs no batch of the run's own: of a whole checkpoint,
+        or the one that the run begins with."""
         checkpoints = {saved: files for saved, files in weights.checkpoints().items() if saved <= version}
         trainer = await self._load_version_0(weights)
         for saved in sorted(checkpoints, reverse=True):
@@ -131,7 +139,28 @@ class TrainerMemory:
                 # What was in memory may be overwritten in part.
                 await self.drop()
                 trainer = await self._load_version_0(weights)
+        if weights.fork is not None:
+            return await self._go_on_from(weights, weights.fork, saving=saving)
         compare(await in_thread(trainer, trainer.digests), weights.created(), trainer)
+        return trainer
+
+    async def _go_on_from(self, weights: WeightsRecord, fork: RunForked, *, saving: bool) -> Trainer:
+        """The version that a fork begins with. Its ancestor's trainer makes it, by the ancestor's recipe; the fork's
+        takes it up as a checkpoint, which is then the fork's own first one."""
+        await self.drop()
+        ancestor = await self.at_version(await WeightsRecord.read(self._stores, fork.parent), fork.step, saving=False)
+        folder = self.scratch("handed-over")
+        try:
+            await in_thread(ancestor, ancestor.save_checkpoint, folder)
+            await self.drop()
+            trainer = await self._load_version_0(weights)
+            await in_thread(trainer, trainer.load_checkpoint, folder)
+            compare(await in_thread(trainer, trainer.digests), weights.made(fork.step), trainer)
+            if saving and fork.step not in weights.checkpoints():
+                files = await put_folder(self._stores.blobs, folder, retention="checkpoint")
+                await weights.append(CheckpointSaved(version=fork.step, files=files))
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         return trainer
 
     async def _take_up(self, weights: WeightsRecord, trainer: Trainer, version: int, files: str) -> None:

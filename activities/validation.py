@@ -15,7 +15,6 @@ from stepwell.events.streams import (
     run_stream,
     validation_scope,
     validation_stream,
-    weights_stream,
 )
 
 
@@ -34,7 +33,7 @@ class ValidationActivities:
         """Pins the version and the tasks, once; returns the tasks that have no result yet."""
         facts = await self._stores.run_facts(request.run)
         entries = facts.manifest.dataset(request.dataset)
-        weights = await self._stores.ledger.read(weights_stream(request.run))
+        weights = await self._stores.weights(request.run)
         versions = [made for made in map(version_ref, weights) if made is not None and made.version == request.version]
         await self._stores.ledger.append(
             validation_stream(request.run, request.version, request.dataset),

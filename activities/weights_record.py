@@ -1,4 +1,4 @@
-"""`weights/<run>` as one attempt of the trainer reads it and adds to it."""
+"""`weights/<run>` as one attempt of the trainer reads it and adds to it, after what it inherits from its ancestors."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from activities.folds import version_ref
 from activities.stores import Stores
 from db.recorded import Recorded
 from stepwell.contracts.run import VersionRef
-from stepwell.events import CheckpointSaved, StepTrained, VersionCreated
+from stepwell.events import CheckpointSaved, RunForked, StepTrained, VersionCreated
 from stepwell.events.base import Event
 from stepwell.events.streams import weights_stream
 
@@ -21,15 +21,35 @@ class WeightsRecord:
     Another attempt that has appended meanwhile fences this one: its next append names a place that is taken.
     """
 
-    def __init__(self, stores: Stores, run: str, recorded: Sequence[Recorded]) -> None:
+    def __init__(
+        self,
+        stores: Stores,
+        run: str,
+        own: Sequence[Recorded],
+        inherited: Sequence[Recorded] = (),
+        fork: RunForked | None = None,
+    ) -> None:
         self._stores = stores
-        self._recorded = list(recorded)
+        self._own = list(own)
+        self._inherited = tuple(inherited)
         self.run = run
+        self.fork = fork
+        """What the run goes on from, if it is a fork."""
 
     @classmethod
     async def read(cls, stores: Stores, run: str) -> "WeightsRecord":
-        """As it stands now."""
-        return cls(stores, run, await stores.ledger.read(weights_stream(run)))
+        """As it stands now.
+
+        Raises:
+            NoSuchRun: there is none of this name.
+        """
+        fork = (await stores.run_facts(run)).fork
+        inherited = await stores.inherited_weights(run)
+        return cls(stores, run, await stores.ledger.read(weights_stream(run)), inherited, fork)
+
+    @property
+    def _recorded(self) -> list[Recorded]:
+        return [*self._inherited, *self._own]
 
     def created(self) -> VersionCreated:
         """How version 0 was made.
@@ -71,8 +91,8 @@ class WeightsRecord:
         return next((made for made in versions if made.version == version), None)
 
     def checkpoints(self) -> dict[int, str]:
-        """Blobs of the complete checkpoints, by version."""
-        events = [each.event for each in self._recorded]
+        """Blobs of the run's own complete checkpoints, by version."""
+        events = [each.event for each in self._own]
         return {event.version: event.files for event in events if isinstance(event, CheckpointSaved)}
 
     async def append(self, *events: Event) -> None:
@@ -81,6 +101,6 @@ class WeightsRecord:
         Raises:
             Fenced: another attempt has appended other facts meanwhile.
         """
-        stream, next_seq = weights_stream(self.run), len(self._recorded)
+        stream, next_seq = weights_stream(self.run), len(self._own)
         await self._stores.ledger.append(stream, events, expected_seq=next_seq, actor=self._stores.actor)
-        self._recorded += await self._stores.ledger.read(stream, from_seq=next_seq)
+        self._own += await self._stores.ledger.read(stream, from_seq=next_seq)

@@ -14,7 +14,7 @@ from activities.engine import EngineActivities
 from activities.folders import get_folder
 from activities.stores import Stores
 from stepwell.events import EngineStarted, VersionCreated
-from stepwell.events.streams import engine_stream, weights_stream
+from stepwell.events.streams import engine_stream
 from stepwell.policy.engine_http.server import listen, make_app
 from stepwell.policy.engine_http.service import EngineService
 from stepwell.policy.engines import make_engine
@@ -64,7 +64,7 @@ async def run_engine(addresses: Addresses, *, run: str, host: str | None = None)
                 actor=opened.stores.actor,
             )
             activities = EngineActivities(opened.stores, service, engine_id, opened.cache, created.export)
-            await activities.serve(run, await served_version(opened.stores.ledger, run))
+            await activities.serve(run, await served_version(opened.stores, run))
             lease = EngineLease(opened.leasing, activities, run, listening.url, secret, queue)
             await _serve_leased(opened, activities, lease, queue)
         finally:
@@ -107,7 +107,7 @@ async def _check(activities: EngineActivities) -> None:
 async def _version_0(stores: Stores, run: str) -> VersionCreated:
     """Waits until the trainer has made version 0."""
     while True:
-        recorded = await stores.ledger.read(weights_stream(run))
+        recorded = await stores.weights(run)
         for each in recorded:
             if isinstance(each.event, VersionCreated):
                 return each.event

@@ -9,7 +9,7 @@ from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from activities.stores import Stores
 from db.errors import Fenced
 from stepwell.contracts.run import RunInput
-from stepwell.events import RunCreated, RunFinished
+from stepwell.events import RunCreated, RunFinished, RunForked
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import run_stream
 from stepwell.recipe.loading import RecipeError
@@ -34,6 +34,8 @@ class KnownRun:
     """Digest of its resolved recipe."""
     end: RunEnd | None
     """How it ended, if it did."""
+    fork: RunForked | None = None
+    """What it goes on from, if it is a fork."""
 
 
 async def known_runs(stores: Stores) -> list[KnownRun]:
@@ -45,12 +47,13 @@ async def known_runs(stores: Stores) -> list[KnownRun]:
         if isinstance(created, RunCreated):
             end = last.end if isinstance(last, RunFinished) else None
             name = stream.removeprefix("run/")
-            runs.append(KnownRun(name, str(created.recipe.get("name", "")), created.recipe_digest, end))
+            fork = next((each.event for each in recorded[1:2] if isinstance(each.event, RunForked)), None)
+            runs.append(KnownRun(name, str(created.recipe.get("name", "")), created.recipe_digest, end, fork))
     return runs
 
 
 async def find_or_create(stores: Stores, recipe: Recipe, name: str | None) -> KnownRun:
-    """The newest unfinished run of this recipe, else a new one; with a name, the run of that name.
+    """The newest unfinished run of this recipe that is no fork, else a new one; with a name, the run of that name.
 
     Raises:
         RecipeError: the name is taken by a run of another recipe.
@@ -64,14 +67,19 @@ async def find_or_create(stores: Stores, recipe: Recipe, name: str | None) -> Kn
                 f"is {recipe.digest[:12]}): give another name, or the settings that it was started with"
             )
         return named or await _create(stores, recipe, name)
-    same = [run for run in runs if run.digest == recipe.digest and run.end is None]
+    same = [run for run in runs if run.digest == recipe.digest and run.end is None and run.fork is None]
     if same:
         return same[-1]
+    return await _create(stores, recipe, next_name(runs, recipe))
+
+
+def next_name(runs: Sequence[KnownRun], recipe: Recipe) -> str:
+    """The first name of the recipe's that no run has."""
     taken = {run.name for run in runs}
     number = 1
     while f"{recipe.name}-{number}" in taken:
         number += 1
-    return await _create(stores, recipe, f"{recipe.name}-{number}")
+    return f"{recipe.name}-{number}"
 
 
 async def start(client: Client, run: str, recipe: Recipe) -> "WorkflowHandle[TrainingRun, RunEnd]":
@@ -88,20 +96,34 @@ async def start(client: Client, run: str, recipe: Recipe) -> "WorkflowHandle[Tra
 
 
 async def _create(stores: Stores, recipe: Recipe, name: str) -> KnownRun:
-    manifest = await _store(stores, await make_task_sets(recipe))
-    created = RunCreated(
-        recipe=recipe.model_dump(mode="json"),
-        recipe_digest=recipe.digest,
-        task_set=(await stores.blobs.put(manifest.blob())).digest,
-    )
+    manifest = await store_task_sets(stores, await make_task_sets(recipe))
+    return await append_created(stores, recipe, name, (await stores.blobs.put(manifest.blob())).digest)
+
+
+async def append_created(
+    stores: Stores, recipe: Recipe, name: str, task_set: str, fork: RunForked | None = None
+) -> KnownRun:
+    """Appends the first event of a run, and of a fork the second.
+
+    Raises:
+        RecipeError: the name was taken just now.
+    """
+    created = RunCreated(recipe=recipe.model_dump(mode="json"), recipe_digest=recipe.digest, task_set=task_set)
+    events = [created] if fork is None else [created, fork]
     try:
-        await stores.ledger.append(run_stream(name), [created], expected_seq=0, actor=stores.actor)
+        await stores.ledger.append(run_stream(name), events, expected_seq=0, actor=stores.actor)
     except Fenced:
         raise RecipeError(f"run {name} was created by somebody else just now: run the command again") from None
-    return KnownRun(name, recipe.name, recipe.digest, None)
+    return KnownRun(name, recipe.name, recipe.digest, None, fork)
 
 
-async def _store(stores: Stores, sets: TaskSets) -> TaskManifest:
+async def store_task_sets(stores: Stores, sets: TaskSets) -> TaskManifest:
+    """Stores the tasks, and the files that they name; returns which stands where.
+
+    Raises:
+        BrokenSet: a file was changed.
+    """
+
     async def entries(tasks: Sequence[Task]) -> tuple[TaskEntry, ...]:
         refs = await stores.blobs.put_many(_blobs(tasks))
         return tuple(TaskEntry(id=task.id, blob=ref.digest) for task, ref in zip(tasks, refs, strict=True))

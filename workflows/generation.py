@@ -41,6 +41,8 @@ class Generation:
         self._steering = steering
         self._groups = Groups(run, state, desk, steering)
         self._last = run.plan.max_steps
+        self._first = 0
+        """First version that is the run's own to validate: the one that a fork begins with."""
         self._settings: dict[int, dict[str, float | int]] = {}
         self.over = False
         """Nothing more will be admitted in this history."""
@@ -60,6 +62,7 @@ class Generation:
 
     async def _steps(self, fold: RunFold) -> None:
         state, plan = self._state, self._plan
+        self._first = fold.first_step
         self._settings = {each.step: each.settings for each in fold.dispatched}
         self._last = min(plan.max_steps, fold.admitted + plan.steps_per_history)
         for step in range(fold.admitted, plan.max_steps):
@@ -101,7 +104,7 @@ class Generation:
     async def _bring_to(self, version: int) -> bool:
         """Serves the version, after every older one that is due was validated; False if the run ends instead."""
         state = self._state
-        for older in range(version + 1):
+        for older in range(self._first, version + 1):
             if not await self._published(older):
                 return False
             if await self._reaches_target(older, leaving=older < version):

@@ -39,7 +39,7 @@ class Training:
                 RunRef(run=self._run), attempt=timedelta(seconds=self._plan.warm_up_timeout_s)
             )
         assert state.version is not None
-        await self._publish(state.version)
+        await self._publish(state.version, fold.first_step)
         step = fold.completed
         while True:
             state.training = step
@@ -60,14 +60,14 @@ class Training:
             step += 1
             state.training = step
             self._steering.show()
-            await self._publish(made)
+            await self._publish(made, fold.first_step)
 
-    async def _publish(self, made: VersionRef) -> None:
-        """Lets a version be served when its gates are open."""
+    async def _publish(self, made: VersionRef, first: int) -> None:
+        """Lets a version be served when its gates are open; the one that the run begins with has none."""
         state, gates = self._state, self._plan.gates
         if state.end is not None and self._desk.fold.stop != "validation":
             return  # nothing is served any more
-        if made.version > 0:
+        if made.version > first:
             for name, cause in await self._out_of_band(made):
                 if not await self._steering.ask(f"band/{name}/{made.version}", cause, LANE):
                     return

@@ -165,6 +165,8 @@ class RunFold(Contract):
     """What is in force of all that operators asked."""
     finished: RunEnd | None
     """How the run ended, if it did."""
+    first_step: int = 0
+    """First step that is the run's own; in a fork those before it, and the versions up to it, are its ancestors'."""
 
 
 class StepRef(Contract):

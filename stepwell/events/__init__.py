@@ -19,6 +19,7 @@ from stepwell.events.rollout_graded import RolloutGraded
 from stepwell.events.rollout_restarted import RolloutRestarted
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
+from stepwell.events.run_forked import RunForked
 from stepwell.events.stall_began import StallBegan
 from stepwell.events.stall_ended import StallEnded
 from stepwell.events.step_admitted import StepAdmitted
@@ -49,6 +50,7 @@ AnyEvent = Annotated[
     | RolloutRestarted
     | RunCreated
     | RunFinished
+    | RunForked
     | StallBegan
     | StallEnded
     | StepAdmitted

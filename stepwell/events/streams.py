@@ -16,6 +16,14 @@ class RolloutName(NamedTuple):
     sample: int
 
 
+class PromptName(NamedTuple):
+    """What a group stream's name says."""
+
+    run: str
+    scope: str
+    prompt: int
+
+
 def run_stream(run: str) -> str:
     """The run's own stream: what was dispatched, admitted, completed."""
     return f"run/{run}"
@@ -39,6 +47,18 @@ def weights_stream(run: str) -> str:
 def prompt_stream(run: str, scope: str, prompt: int) -> str:
     """One prompt group: index of the prompt in its step or validation set."""
     return f"prompt/{run}/{scope}/{prompt}"
+
+
+def parse_prompt_stream(stream: str) -> PromptName:
+    """The parts of a group stream's name.
+
+    Raises:
+        ValueError: it is not one.
+    """
+    parts = stream.split("/")
+    if len(parts) != 4 or parts[0] != "prompt":
+        raise ValueError(f"{stream!r} is no group's stream (prompt/<run>/<scope>/<prompt>)")
+    return PromptName(parts[1], parts[2], int(parts[3]))
 
 
 def rollout_stream(run: str, scope: str, prompt: int, sample: int) -> str:

@@ -1,5 +1,6 @@
 """From a TOML file and `--set a.b=c` to a recipe, with errors that name the key, the value and what is allowed."""
 
+import copy
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,9 +29,19 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
         raise RecipeError(f"no recipe {path}: its folder holds {known}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path} is no TOML: {error}") from None
+    return resolve(with_settings(table, settings), source=str(path))
+
+
+def with_settings(table: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
+    """A recipe's table with settings of the form `section.key=value` (value in TOML; bare words are strings).
+
+    Raises:
+        RecipeError: one has no such form.
+    """
+    changed = copy.deepcopy(dict(table))
     for setting in settings:
-        _apply(table, setting)
-    return resolve(table, source=str(path))
+        _apply(changed, setting)
+    return changed
 
 
 def resolve(table: Mapping[str, Any], *, source: str) -> Recipe:
