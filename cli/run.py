@@ -5,7 +5,7 @@ import asyncio
 import math
 import signal
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from temporalio.client import WorkflowHandle
 
+    from activities.stores import Stores
     from cli.asking import Asked
     from cli.live import LiveView
     from cli.reading import Follower
     from stepwell.events.run_finished import RunEnd
     from stepwell.recipe.recipe import Recipe
+    from workers.runs import KnownRun
     from workers.services.addresses import Addresses
     from workflows.training_run import TrainingRun
 
@@ -76,6 +78,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None, *, with_workers: bool) -> int:
+    from workers.runs import find_or_create
+
+    async def find(stores: "Stores") -> "tuple[KnownRun, Recipe]":
+        return await find_or_create(stores, recipe, name), recipe
+
+    return await see_through(addresses, find, with_workers=with_workers)
+
+
+async def see_through(
+    addresses: "Addresses", find: "Callable[[Stores], Awaitable[tuple[KnownRun, Recipe]]]", *, with_workers: bool
+) -> int:
+    """Runs what `find` finds or makes to its end, shows it, and stops what it started; the exit code.
+
+    Args:
+        addresses: Of the services.
+        find: The run and its recipe.
+        with_workers: Whether to start workers here; else those of a cluster serve the run.
+    """
     from rich.console import Console
 
     from cli.asking import Asked
@@ -84,13 +104,13 @@ async def _run(addresses: "Addresses", recipe: "Recipe", name: str | None, *, wi
     from cli.reading import Follower, open_reader, workflow_page
     from cli.supervise import supervised
     from stepwell.events.run_finished import RunEnd
-    from workers.runs import find_or_create, start
+    from workers.runs import start
     from workers.runtime import runtime
     from workers.services.watch import quieten_client, watched
 
     quieten_client()
     async with runtime("control", addresses) as opened, open_reader(addresses, wait_s=math.inf) as reader:
-        known = await find_or_create(opened.stores, recipe, name)
+        known, recipe = await find(opened.stores)
         follower = Follower(reader, known.name)
         view = make_view(Console(), ui_url=workflow_page(addresses, known.name))
         try:

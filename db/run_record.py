@@ -5,7 +5,7 @@ the rules need.
 """
 
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,15 @@ async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord 
         snapshot = database.engine.execution_options(isolation_level="REPEATABLE READ")
         async with snapshot.begin() as connection:
             names = [run_stream(run), operator_stream(run), health_stream(run), weights_stream(run)]
-            await _take(builder, references, connection, _BY_NAME, {"streams": names})
+            await _take(builder.add, references, connection, _BY_NAME, {"streams": names})
             if not builder.has(run_stream(run)):
                 return None
             for kind in ("validation", "prompt", "engine", "rollout"):
-                await _take(builder, references, connection, _BY_PREFIX, prefix_range(f"{kind}/{run}/"))
+                await _take(builder.add, references, connection, _BY_PREFIX, prefix_range(f"{kind}/{run}/"))
             for keys in _batches(sorted(builder.verdict_keys())):
                 values = {"streams": [verdict_stream(key) for key in keys]}
-                await _take(builder, references, connection, _BY_NAME, values)
+                await _take(builder.add, references, connection, _BY_NAME, values)
+            await _take_ancestors(builder, references, connection, run)
     named = builder.named_blobs()
     kept, faults = await _check_blobs(blobs, named, references.documents | references.folders)
     files = _files_of(kept, references.folders, named, faults)
@@ -77,8 +78,22 @@ async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord 
     )
 
 
+async def _take_ancestors(
+    builder: RecordBuilder, references: _References, connection: AsyncConnection, run: str
+) -> None:
+    """What a fork goes on from: how its ancestors made their versions, and the groups that it took over."""
+    while (fork := builder.fork_of(run)) is not None:
+        run = fork.parent
+        groups = [child.stream for child in fork.reused]
+        names = [run_stream(run), weights_stream(run), *groups]
+        await _take(builder.add_ancestor, _References(), connection, _BY_NAME, {"streams": names})
+        await _take(builder.add_ancestor, _References(), connection, _BY_PREFIX, prefix_range(f"engine/{run}/"))
+        for rollouts in _batches(builder.children_of(groups)):
+            await _take(builder.add_ancestor, references, connection, _BY_NAME, {"streams": rollouts})
+
+
 async def _take(
-    builder: RecordBuilder,
+    add: Callable[[str, list[Event], list[str], ChainFault | None], None],
     references: _References,
     connection: AsyncConnection,
     statement: TextClause,
@@ -103,7 +118,7 @@ async def _take(
             hashes = [row.hash for row in rows[: broken.seq]]
         standing = events[: len(hashes)]
         references.take(standing)
-        builder.add(name, standing, hashes, fault)
+        add(name, standing, hashes, fault)
 
 
 async def _streams(

@@ -7,7 +7,6 @@ is dispatched (`activities.adoption`).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from activities.stores import NoSuchRun, Stores
 from db.recorded import Recorded
@@ -29,6 +28,7 @@ from stepwell.events.run_forked import SharedEvent, SharedScore, SharedVersion
 from stepwell.events.streams import operator_stream, prompt_stream, run_stream
 from stepwell.nearest_names import did_you_mean
 from stepwell.operators.fold import fold_operators
+from stepwell.recipe.forking import GENERATION, SHARED, VALIDATION, changed_keys
 from stepwell.recipe.live import recipe_with
 from stepwell.recipe.loading import RecipeError, resolve, with_settings
 from stepwell.recipe.recipe import Recipe
@@ -36,22 +36,6 @@ from stepwell.rl.schedule import generation_version, prompts_of_step
 from stepwell.tasks.manifest import TaskManifest
 from workers.runs import KnownRun, append_created, known_runs, next_name, store_task_sets
 from workers.task_sets import make_task_sets
-
-SHARED = ("policy", "tasks", "run.prompts_per_step", "trainer.compute_dtype")
-"""Keys that a fork has from its parent: what is trained, on what, and in which order."""
-GENERATION = (
-    "policy",
-    "tasks",
-    "agent",
-    "sampling",
-    "sandbox",
-    "engine",
-    "run.seed",
-    "run.samples_per_prompt",
-)
-"""Keys that decide what a rollout does and scores: a fork that sets one makes its rollouts anew."""
-VALIDATION = (*(key for key in GENERATION if key != "sampling"), "validation.samples", "validation.temperature")
-"""Keys that decide a score: a fork that sets one validates its first version anew."""
 
 
 class CannotFork(RecipeError):
@@ -131,15 +115,8 @@ async def _recipe_before(stores: Stores, run: str, step: int, history: Sequence[
     return recipe_with(recipe, fold_operators([each.event for each in operators]).settings)
 
 
-def _value(recipe: Recipe, key: str) -> Any:
-    value: Any = recipe
-    for name in key.split("."):
-        value = getattr(value, name)
-    return value
-
-
 def _equal(before: Recipe, after: Recipe, keys: Sequence[str]) -> bool:
-    return all(_value(before, key) == _value(after, key) for key in keys)
+    return not changed_keys(before.model_dump(mode="json"), after.model_dump(mode="json"), keys)
 
 
 def _check_shared(before: Recipe, after: Recipe, step: int) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cli.live.waits import waits
 from cli.live.words import duration, number
+from stepwell.events import RunForked
 from stepwell.health.usage import usage_words
 from stepwell.report.cover import TimeSplit
 from stepwell.report.digests import short_digests
@@ -21,6 +22,8 @@ def summary(picture: RunPicture, page: Path | None = None) -> str:
         page: The page that shows it, if one was written.
     """
     rows = [("Run", f"{picture.run}, {_end(picture)}")]
+    if picture.fork is not None:
+        rows.append(("Fork", fork_words(picture.fork)))
     rows += [(f"pass@{_k(picture, dataset)} {dataset}", _passes(picture, dataset)) for dataset in picture.datasets]
     rows.append(("Steps", _steps(picture)))
     if picture.warm_up is not None:
@@ -39,6 +42,12 @@ def summary(picture: RunPicture, page: Path | None = None) -> str:
         rows.append(("Page", str(page)))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def fork_words(fork: RunForked) -> str:
+    """What a fork goes on from."""
+    reused = f", {len(fork.reused)} prompts' rollouts taken over" if fork.reused else ""
+    return f"of run {fork.parent} at version {fork.step}{reused}"
 
 
 def _standing(picture: RunPicture) -> list[tuple[str, str]]:

@@ -69,9 +69,9 @@ def _lengths(record: RunRecord) -> list[Length]:
 
 
 def _rollouts(record: RunRecord, prompt: str, samples: int) -> Iterable[StreamRecord]:
-    below = f"rollout/{prompt.removeprefix('prompt/')}/"
-    names = [f"{below}{sample}" for sample in range(samples)]
-    return (record.streams[name] for name in names if name in record.streams)
+    below = record.rollouts_below(prompt)
+    found = (record.find(f"{below}{sample}") for sample in range(samples))
+    return (stream for stream in found if stream is not None)
 
 
 def _length(rollout: StreamRecord, fate: Fate, *, overlong_filtering: bool) -> list[Length]:

@@ -21,11 +21,14 @@ from stepwell.events import (
     RolloutGraded,
     RunCreated,
     RunFinished,
+    RunForked,
+    StepTrained,
     TurnRecorded,
+    VersionCreated,
 )
 from stepwell.events.base import Event, facts_digest
 from stepwell.events.children import ChildHead
-from stepwell.events.streams import operator_stream, run_stream, weights_stream
+from stepwell.events.streams import operator_stream, parse_prompt_stream, run_stream, weights_stream
 from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
@@ -120,6 +123,45 @@ class RunRecord:
     """What is wrong with a blob, by its digest."""
     documents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Bytes of the batch manifests and of the lists of children, by digest, those that are present."""
+    ancestors: Mapping[str, StreamRecord] = field(default_factory=dict[str, StreamRecord])
+    """Streams of other runs that a fork goes on from, by name: `run/…`, `weights/…` and `engine/…` of its ancestors,
+    and the groups that it took over, with their rollouts."""
+
+    @cached_property
+    def fork(self) -> RunForked | None:
+        """What the run goes on from, if it is a fork."""
+        return self.fork_of(self.run)
+
+    def fork_of(self, run: str) -> RunForked | None:
+        """What the run, or an ancestor of it, goes on from."""
+        stream = self.find(run_stream(run))
+        found = stream.first(RunForked) if stream else None
+        return found[1] if found else None
+
+    @property
+    def first_step(self) -> int:
+        """First step that is the run's own, and number of the version that it begins with."""
+        return 0 if self.fork is None else self.fork.step
+
+    def find(self, stream: str) -> StreamRecord | None:
+        """A stream of the run, or one that it goes on from."""
+        return self.streams.get(stream) or self.ancestors.get(stream)
+
+    def rollouts_below(self, group: str) -> str:
+        """Beginning of the names of a group's rollouts: those that a fork took over are its ancestor's."""
+        place = parse_prompt_stream(group)[1:]
+        for child in self.fork.reused if self.fork else ():
+            if parse_prompt_stream(child.stream)[1:] == place:
+                return f"rollout/{child.stream.removeprefix('prompt/')}/"
+        return f"rollout/{group.removeprefix('prompt/')}/"
+
+    def exported(self, run: str, version: int) -> str | None:
+        """Digest of the exported weights of a version that a run made, or goes on from; None if there is none."""
+        weights, fork = self.find(weights_stream(run)), self.fork_of(run)
+        for _, event in weights.events if weights else ():
+            if isinstance(event, VersionCreated | StepTrained) and event.version == version:
+                return event.digests.exported
+        return self.exported(fork.parent, version) if fork is not None and version <= fork.step else None
 
     @property
     def run_events(self) -> StreamRecord:
@@ -192,6 +234,7 @@ class RecordBuilder:
     def __init__(self, run: str) -> None:
         self._run = run
         self._streams: dict[str, StreamRecord] = {}
+        self._ancestors: dict[str, StreamRecord] = {}
         self._faults: list[ChainFault] = []
         self._events = 0
         self._named: dict[str, Naming] = {}
@@ -210,17 +253,39 @@ class RecordBuilder:
         if not events:
             return
         self._events += len(events)
+        self._name_blobs(name, events)
+        self._streams[name] = _stream_record(name, events, hashes)
+
+    def add_ancestor(
+        self, name: str, events: Sequence[Event], hashes: Sequence[str], fault: ChainFault | None = None
+    ) -> None:
+        """Takes in a stream of another run that this one goes on from; of its blobs those of rollouts count as this
+        run's."""
+        if fault is not None:
+            self._faults.append(fault)
+        if not events:
+            return
+        self._events += len(events)
+        if name.startswith("rollout/"):
+            self._name_blobs(name, events)
+        self._ancestors[name] = _stream_record(name, events, hashes)
+
+    def _name_blobs(self, name: str, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events):
             for digest in blobs_of(event):
                 self._named.setdefault(digest, Naming(name, seq))
-        is_rollout = name.startswith("rollout/")
-        self._streams[name] = StreamRecord(
-            name=name,
-            events=tuple(Placed(seq, event) for seq, event in enumerate(events) if not isinstance(event, TurnRecorded)),
-            turns=tuple(_mark(seq, event) for seq, event in enumerate(events) if isinstance(event, TurnRecorded)),
-            hashes=(hashes[-1],) if is_rollout else tuple(hashes),
-            child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events)),
-        )
+
+    def fork_of(self, run: str) -> RunForked | None:
+        """What a run that was taken in goes on from."""
+        stream = self._streams.get(run_stream(run)) or self._ancestors.get(run_stream(run))
+        found = stream.first(RunForked) if stream else None
+        return found[1] if found else None
+
+    def children_of(self, groups: Iterable[str]) -> list[str]:
+        """Rollouts of groups that were taken in, by the groups' own word."""
+        streams = (self._ancestors.get(group) for group in groups)
+        closings = (stream.first(GroupClosed) for stream in streams if stream is not None)
+        return [child.stream for closing in closings if closing is not None for child in closing[1].children]
 
     def has(self, name: str) -> bool:
         """Whether a stream was taken in, or found not to verify from its first event on."""
@@ -257,7 +322,18 @@ class RecordBuilder:
             named_blobs=named_blobs,
             blob_faults=blob_faults,
             documents=documents,
+            ancestors=dict(self._ancestors),
         )
+
+
+def _stream_record(name: str, events: Sequence[Event], hashes: Sequence[str]) -> StreamRecord:
+    return StreamRecord(
+        name=name,
+        events=tuple(Placed(seq, event) for seq, event in enumerate(events) if not isinstance(event, TurnRecorded)),
+        turns=tuple(_mark(seq, event) for seq, event in enumerate(events) if isinstance(event, TurnRecorded)),
+        hashes=(hashes[-1],) if name.startswith("rollout/") else tuple(hashes),
+        child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events)),
+    )
 
 
 def outcome_of(rollout: StreamRecord) -> tuple[RolloutEnded | None, RolloutGraded | None, RolloutFailed | None]:

@@ -7,6 +7,7 @@ from stepwell.audit.fate_ledger import FateLedger, fate_ledger
 from stepwell.audit.finding import RuleResult, Tally
 from stepwell.audit.record import RunRecord
 from stepwell.audit.rules import (
+    ancestry,
     attestations,
     batches,
     blobs,
@@ -50,6 +51,7 @@ class Rule(Protocol):
 
 RULES: tuple[Rule, ...] = (
     chains,
+    ancestry,
     commitments,
     blobs,
     settings,

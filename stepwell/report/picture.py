@@ -15,6 +15,7 @@ from stepwell.events import (
     PromptReplaced,
     RunCreated,
     RunFinished,
+    RunForked,
     StepAdmitted,
     StepDispatched,
     StepTrained,
@@ -61,6 +62,7 @@ class RunPicture:
         self.recipe: dict[str, Any] = {}
         self.recipe_digest = ""
         self.created_s: float | None = None
+        self.fork: RunForked | None = None
         self.finished: RunFinished | None = None
         self.newest_s: float | None = None
         self.version = -1
@@ -231,6 +233,8 @@ class RunPicture:
         match event:
             case RunCreated():
                 self.recipe, self.recipe_digest, self.created_s = event.recipe, event.recipe_digest, time_s
+            case RunForked():
+                self._forked(event, time_s)
             case StepDispatched():
                 self._began(time_s)
                 step = self._step(event.step)
@@ -285,6 +289,14 @@ class RunPicture:
                 self._trainer_attempt(stream, event, time_s)
             case _:
                 pass
+
+    def _forked(self, event: RunForked, time_s: float) -> None:
+        """The versions and scores that the run goes on from are known from its beginning."""
+        self.fork, self.version = event, event.step
+        for score in event.scores:
+            validation = self._validation(score.version, score.dataset)
+            validation.recorded_s = time_s
+            validation.pass_1, validation.pass_k, validation.k = score.pass_1, score.pass_k, score.k
 
     def _engine_started(self, stream: str, event: EngineStarted, time_s: float) -> None:
         self._engines += 1

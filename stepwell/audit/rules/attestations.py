@@ -7,7 +7,7 @@ numbered upwards.
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, StreamRecord
-from stepwell.events import StepTrained, VersionAttested, VersionCreated
+from stepwell.events import VersionAttested
 from stepwell.events.streams import engine_stream
 
 HOLDS = "each engine attested a version, with the digest that the trainer recorded, before it generated with it"
@@ -16,15 +16,12 @@ UNIT = "attestations and turns"
 
 def check(record: RunRecord, tally: Tally) -> None:
     """Applies the rule to attestations, then to every turn."""
-    digests: dict[int, str] = {}
-    for _, event in record.weights.events if record.weights else ():
-        if isinstance(event, VersionCreated | StepTrained):
-            digests[event.version] = event.digests.exported
     attested: set[tuple[str, int]] = set()
-    for stream in record.of_kind("engine"):
+    shared = record.ancestors.values()
+    for stream in (*record.of_kind("engine"), *(each for each in shared if each.name.startswith("engine/"))):
         _check_order(stream, tally)
         for seq, event in stream.every(VersionAttested):
-            wanted = digests.get(event.version, "no such version")
+            wanted = record.exported(stream.name.split("/")[1], event.version) or "no such version"
             tally.expect(
                 event.digest == wanted,
                 stream.name,
@@ -32,9 +29,9 @@ def check(record: RunRecord, tally: Tally) -> None:
                 f"attests version {event.version} as {event.digest}, trained was {wanted}",
             )
             attested.add((stream.name, event.version))
-    for rollout in record.of_kind("rollout"):
+    for rollout in (*record.of_kind("rollout"), *(each for each in shared if each.name.startswith("rollout/"))):
         for turn in rollout.turns:
-            engine = engine_stream(record.run, turn.engine)
+            engine = engine_stream(rollout.name.split("/")[1], turn.engine)
             tally.expect(
                 (engine, turn.version) in attested,
                 rollout.name,

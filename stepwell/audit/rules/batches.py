@@ -7,7 +7,6 @@ from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, outcome_of
 from stepwell.events import GroupOpened, StepAdmitted
 from stepwell.events.group_closed import Fate
-from stepwell.events.streams import rollout_stream
 from stepwell.rl.admission import ClosedGroup, Inadmissible, NotReady, admit
 from stepwell.rl.batching import BatchManifest, ManifestSample, build_manifest
 from stepwell.rl.outcomes import rollout_facts
@@ -65,11 +64,11 @@ def _members(record: RunRecord, step: int) -> list[str]:
     """Rollouts of the step's trained groups."""
     wanted: list[str] = []
     dispatched = record.steps.get(step)
-    for index, prompt in enumerate(dispatched.prompts if dispatched else ()):
+    for prompt in dispatched.prompts if dispatched else ():
         closed = record.closing(prompt.stream)
         if closed is not None and closed.fate is Fate.TRAINED:
-            samples = range(len(closed.scores))
-            wanted += [rollout_stream(record.run, str(step), index, sample) for sample in samples]
+            below = record.rollouts_below(prompt.stream)
+            wanted += [f"{below}{sample}" for sample in range(len(closed.scores))]
     return wanted
 
 
@@ -85,7 +84,7 @@ def _check_members(wanted: list[str], manifest: BatchManifest, stream: str, seq:
 
 
 def _check_sample(record: RunRecord, sample: ManifestSample, stream: str, seq: int, tally: Tally) -> None:
-    rollout = record.streams.get(sample.stream)
+    rollout = record.find(sample.stream)
     ended, graded, _ = outcome_of(rollout) if rollout else (None, None, None)
     reward = graded.score if graded else None
     content = ended.content if ended and graded else ""
@@ -129,7 +128,7 @@ def _check_rebuilt(
     facts = [
         rollout_facts(
             name,
-            *(outcome_of(record.streams[name]) if name in record.streams else (None, None, None)),
+            *(outcome_of(found) if (found := record.find(name)) else (None, None, None)),
             overlong_filtering=recipe.rl.overlong_filtering,
         )
         for name in wanted

@@ -12,6 +12,7 @@ TYPES: Mapping[str, frozenset[str]] = {
     "run": frozenset(
         {
             "RunCreated",
+            "RunForked",
             "StepDispatched",
             "PromptReplaced",
             "StepAdmitted",
@@ -49,7 +50,7 @@ LAST = frozenset({"RunFinished", "GroupClosed", "ValidationClosed", "VerdictReac
 def check(record: RunRecord, tally: Tally) -> None:
     """Applies the rule; the bytes were checked when they were read."""
     tally.findings += [Finding(fault.stream, fault.seq, fault.why) for fault in record.faults]
-    for stream in record.streams.values():
+    for stream in (*record.streams.values(), *record.ancestors.values()):
         _check_types(stream, tally)
 
 

@@ -41,11 +41,11 @@ def _check_group(record: RunRecord, group: StreamRecord, tally: Tally) -> None:
         return
     seq, closed = closing
     _compare(record, closed.children, group.name, seq, tally)
-    below = f"rollout/{group.name.removeprefix('prompt/')}/"
+    below = record.rollouts_below(group.name)
     named = {child.stream for child in closed.children}
     samples = range(len(closed.scores))
     for name in (f"{below}{sample}" for sample in samples):
-        tally.expect(name in named or name not in record.streams, group.name, seq, f"does not name its rollout {name}")
+        tally.expect(name in named or record.find(name) is None, group.name, seq, f"does not name its rollout {name}")
     for name in sorted(named):
         tally.expect(name.startswith(below), group.name, seq, f"names {name}, which is no rollout of its own")
     facts = facts_of_children(closed.children)
@@ -135,7 +135,8 @@ def _check_commitment(
 
 def _compare(record: RunRecord, children: list[ChildHead], stream: str, seq: int, tally: Tally) -> None:
     for child in children:
-        found = record.streams[child.stream].child if child.stream in record.streams else None
+        stream_found = record.find(child.stream)
+        found = stream_found.child if stream_found else None
         tally.expect(found == child, stream, seq, _difference(child, found))
 
 

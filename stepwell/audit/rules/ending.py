@@ -14,8 +14,8 @@ def check(record: RunRecord, tally: Tally) -> None:
     stream = record.run_events
     for seq, finished in stream.every(RunFinished):
         trained = [event.version for _, event in record.weights.every(StepTrained)] if record.weights else []
-        completed = len(stream.every(StepCompleted))
-        newest = completed if record.weights else -1
+        completed = record.first_step + len(stream.every(StepCompleted))
+        newest = completed if record.weights or record.fork else -1
         tally.expect(
             finished.version == newest,
             stream.name,
@@ -32,10 +32,10 @@ def check(record: RunRecord, tally: Tally) -> None:
                 seq,
                 "stopped, but no operator stopped it or rejected a gate",
             )
-        admitted = len(stream.every(StepAdmitted))
+        admitted = record.first_step + len(stream.every(StepAdmitted))
         tally.expect(
-            admitted == completed == max(trained, default=0),
+            admitted == completed == max(trained, default=record.first_step),
             stream.name,
             seq,
-            f"finished with {admitted} steps admitted, {max(trained, default=0)} trained, {completed} completed",
+            f"finished with {admitted} steps admitted, {max(trained, default=record.first_step)} trained, {completed} completed",
         )

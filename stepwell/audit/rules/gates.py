@@ -91,7 +91,7 @@ def _guarded(record: RunRecord) -> Iterator[Guarded]:
             for metric, figures in out_of_band.get(version, []):
                 what = f"version {version} is served, though {figures}"
                 yield Guarded(f"band/{metric}/{version}", engine.name, seq, what)
-            if gates.publish and version > 0:
+            if gates.publish and version > record.first_step:
                 yield Guarded(f"publish/{version}", engine.name, seq, f"version {version} is served")
     for validation in record.of_kind("validation"):
         for seq, opened in validation.every(ValidationOpened):

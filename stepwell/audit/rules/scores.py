@@ -44,9 +44,9 @@ def _check_rollout(record: RunRecord, rollout: StreamRecord, tally: Tally) -> No
 
 
 def _check_group(record: RunRecord, name: str, seq: int, closed: GroupClosed, tally: Tally) -> None:
-    below = f"rollout/{name.removeprefix('prompt/')}/"
+    below = record.rollouts_below(name)
     for sample, score in enumerate(closed.scores):
-        rollout = record.streams.get(f"{below}{sample}")
+        rollout = record.find(f"{below}{sample}")
         graded = outcome_of(rollout)[1] if rollout else None
         found = graded.score if graded else None
         tally.expect(found == score, name, seq, f"sample {sample} has the score {score}, its rollout {found}")

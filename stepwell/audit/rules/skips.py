@@ -33,9 +33,9 @@ def check(record: RunRecord, tally: Tally) -> None:
 
 
 def _check_rollouts(record: RunRecord, group: StreamRecord, closed: GroupClosed, closed_seq: int, tally: Tally) -> None:
-    below = f"rollout/{group.name.removeprefix('prompt/')}/"
+    below = record.rollouts_below(group.name)
     for sample in range(len(closed.scores)):
-        rollout = record.streams.get(f"{below}{sample}")
+        rollout = record.find(f"{below}{sample}")
         if rollout is None:
             continue  # never begun; the rule `commitments` holds the group to those that were
         ended, graded, failed = outcome_of(rollout)

@@ -12,7 +12,7 @@ def check(record: RunRecord, tally: Tally) -> None:
     """Applies the rule to the run's stream and to the weights'."""
     stream = record.run_events
     for kind in (StepDispatched, StepAdmitted, StepCompleted):
-        for wanted, (seq, event) in enumerate(stream.every(kind)):
+        for wanted, (seq, event) in enumerate(stream.every(kind), start=record.first_step):
             tally.expect(
                 event.step == wanted, stream.name, seq, f"{event.type} of step {event.step}, wanted step {wanted}"
             )
@@ -58,7 +58,7 @@ def _check_weights(record: RunRecord, tally: Tally) -> dict[int, StepTrained]:
     trained: dict[int, StepTrained] = {}
     if weights is None:
         return trained
-    newest = -1
+    newest = -1 if record.fork is None else record.fork.step
     for seq, event in weights.events:
         match event:
             case VersionCreated():
