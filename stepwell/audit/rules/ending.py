@@ -33,9 +33,10 @@ def check(record: RunRecord, tally: Tally) -> None:
                 "stopped, but no operator stopped it or rejected a gate",
             )
         admitted = record.first_step + len(stream.every(StepAdmitted))
+        newest_trained = max(trained, default=record.first_step)
         tally.expect(
-            admitted == completed == max(trained, default=record.first_step),
+            admitted == completed == newest_trained,
             stream.name,
             seq,
-            f"finished with {admitted} steps admitted, {max(trained, default=record.first_step)} trained, {completed} completed",
+            f"finished with {admitted} steps admitted, {newest_trained} trained, {completed} completed",
         )
