@@ -104,8 +104,9 @@ async def test_engine_struck_in_a_weight_update_is_replaced_and_attests_before_i
 ) -> None:
     # Held between the load of version 1 and its attestation: the middle of the update. Version 0 is attested twice: as
     # the engine starts, and as the run asks for it.
-    async with kill_points(superuser, [("engine/update-%", "VersionAttested", 2)]) as points:
-        run = start_run(f"update-{number.name.lower()}")
+    name = f"update-{number.name.lower()}"  # no pattern for both: the point counts what earlier runs of it appended
+    async with kill_points(superuser, [(f"engine/{name}/%", "VersionAttested", 2)]) as points:
+        run = start_run(name)
         (victim,) = await engines_of(run, register, 1)
         waiting = await held(points)
         assert waiting.writer == victim.process.pid
