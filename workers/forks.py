@@ -7,6 +7,7 @@ is dispatched (`activities.adoption`).
 """
 
 from collections.abc import Sequence
+from itertools import cycle, islice
 
 from activities.stores import NoSuchRun, Stores
 from db.recorded import Recorded
@@ -33,7 +34,7 @@ from stepwell.recipe.live import recipe_with
 from stepwell.recipe.loading import RecipeError, resolve, with_settings
 from stepwell.recipe.recipe import Recipe
 from stepwell.rl.schedule import generation_version, prompts_of_step
-from stepwell.tasks.manifest import TaskManifest
+from stepwell.tasks.manifest import TaskEntry, TaskManifest
 from workers.runs import KnownRun, append_created, known_runs, next_name, store_task_sets
 from workers.task_sets import make_task_sets
 
@@ -77,7 +78,7 @@ async def find_or_fork(
             raise RecipeError(f"--name {name}: a run of that name exists, and is not this fork: give another name")
         if same and (run.name == name if name is not None else run.end is None):
             return run, recipe
-    task_set, manifest = await _task_set(stores, parent, step, before, recipe, history)
+    task_set, manifest = await _task_set(stores, parent, before, recipe, history)
     fork = RunForked(
         parent=parent,
         step=step,
@@ -134,27 +135,34 @@ def _check_shared(before: Recipe, after: Recipe, step: int) -> None:
 
 
 async def _task_set(
-    stores: Stores, parent: str, step: int, before: Recipe, recipe: Recipe, history: Sequence[Recorded]
+    stores: Stores, parent: str, before: Recipe, recipe: Recipe, history: Sequence[Recorded]
 ) -> tuple[str, TaskManifest]:
-    """Blob and contents of the list of tasks: the parent's, where it has all that the recipe asks for.
-
-    Raises:
-        CannotFork: a list for the recipe would begin with other prompts than those that were trained.
-    """
-    sizes = ("run.max_steps", "failures.reserve", "validation.tasks", "validation.confirm_tasks")
+    """Blob and contents of the list of tasks: the parent's, where it has all that the recipe asks for; else one that
+    goes on where the parent's ends."""
     shared = (await stores.run_facts(parent)).manifest
-    if _equal(before, recipe, (*sizes, "validation.heldout_tasks")):
+    sets = ("failures.reserve", "validation.tasks", "validation.confirm_tasks", "validation.heldout_tasks")
+    needed = recipe.run.max_steps * recipe.run.prompts_per_step
+    if _equal(before, recipe, sets) and len(shared.train) >= needed:
         created = history[0].event
         assert isinstance(created, RunCreated)
         return created.task_set, shared
     made = await store_task_sets(stores, await make_task_sets(recipe))
-    trained = step * recipe.run.prompts_per_step
-    if made.train[:trained] != shared.train[:trained]:
-        raise CannotFork(
-            f"with these settings the list of tasks begins with other prompts than the {trained} that run {parent} "
-            f"trained up to version {step}: keep {', '.join(sizes)} as they are"
-        )
-    return (await stores.blobs.put(made.blob())).digest, made
+    manifest = made.model_copy(update={"train": longer(shared.train, made.train, needed)})
+    return (await stores.blobs.put(manifest.blob())).digest, manifest
+
+
+def longer(train: Sequence[TaskEntry], made: Sequence[TaskEntry], needed: int) -> tuple[TaskEntry, ...]:
+    """A curriculum that begins as another one, and goes on with what that one lacks, again and again if need be.
+
+    Args:
+        train: What it begins with.
+        made: Tasks to go on with, in order; at least one.
+        needed: Least prompts that it shall have.
+    """
+    known = set(train)
+    extended = [*train, *(entry for entry in made if entry not in known)]
+    missing = max(0, needed - len(extended))
+    return (*extended, *islice(cycle(made), missing))
 
 
 async def _versions(stores: Stores, run: str, first: int, last: int) -> list[SharedVersion]:

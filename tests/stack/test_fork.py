@@ -141,9 +141,10 @@ async def test_a_fork_of_a_fork_trains_on_with_its_own_settings(
     assert len(theirs) == len(ours) == 8
     assert theirs != ours, "another seed samples anew"
 
-    third = fork(parent.home, "fork-second", "--at", "1", "--name", "fork-third", "--set", "run.max_steps=2")
+    third = fork(parent.home, "fork-second", "--at", "1", "--name", "fork-third", "--set", "run.max_steps=4")
     assert third.returncode == 0, third.stdout + third.stderr
     assert (await forked(ledger, "fork-third")).parent == "forked-on", "whose version 1 is"
+    assert set(versions(await ledger.read(run_stream("fork-third")))) == {2, 3, 4}, "longer than its parent"
     for run in ("fork-first", "fork-second", "fork-third"):
         record = await read_run(connections, blobs, run)
         assert record is not None
