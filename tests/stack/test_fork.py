@@ -123,6 +123,7 @@ async def test_a_fork_that_changes_nothing_makes_the_same_versions(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_a_fork_of_a_fork_trains_on_with_its_own_settings(
     start_run: Start, ledger: Ledger, blobs: BlobStore, connections: Database
 ) -> None:
