@@ -9,11 +9,11 @@ from activities.recipe_at import recipe_at
 from activities.stores import RunFacts, Stores
 from db.recorded import Recorded
 from stepwell.contracts.run import Admission, StepRef
-from stepwell.events import GroupClosed, GroupOpened, PromptReplaced, StepAdmitted
+from stepwell.events import GroupClosed, GroupOpened, PromptReplaced
 from stepwell.events.base import facts_digest
-from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
+from stepwell.events.children import ChildHead, commitment_blob
 from stepwell.events.streams import prompt_stream, rollout_stream, run_stream
-from stepwell.rl.admission import ClosedGroup, NotReady, admit
+from stepwell.rl.admission import ClosedGroup, NotReady, admit, step_admitted
 from stepwell.rl.batching import BatchManifest, build_manifest
 from stepwell.rl.outcomes import rollout_facts
 
@@ -44,18 +44,8 @@ class AdmissionActivities:
         )
         rollouts = await self._rollouts(run, step, admission.prompts, facts)
         manifest = manifest_of(step, rollouts, facts)
-        blob = commitment_blob(children)
-        heads, manifest_ref = await stores.blobs.put_many([blob, manifest.canonical_bytes()])
-        rewards = [sample.reward for sample in manifest.samples if sample.reward is not None]
-        admitted = StepAdmitted(
-            step=step,
-            manifest=manifest_ref.digest,
-            group_facts=facts_of_children(children),
-            group_heads=Commitment(count=len(children), heads=heads.digest, facts=facts_of_children(children)),
-            rollouts=len(manifest.samples),
-            masked=sum(sample.mask is not None for sample in manifest.samples),
-            reward_mean=sum(rewards) / len(rewards) if rewards else 0.0,
-        )
+        await stores.blobs.put_many([commitment_blob(children), manifest.canonical_bytes()])
+        admitted = step_admitted(manifest, children)
         await stores.append_next(run_stream(run), admitted)
         return Admission(
             step=step, rollouts=admitted.rollouts, masked=admitted.masked, reward_mean=admitted.reward_mean
