@@ -3,6 +3,8 @@
 from activities.stores import NoSuchRun
 from cli.live.page_file import CannotWrite
 from db.errors import BlobMissing, BlobStoreUnavailable, DatabaseUnavailable, DiskFull, NewerDatabase, OldDatabase
+from stepwell.audit.counterfactual import NotComputable
+from stepwell.audit.provenance.reference import NoSuchThing
 from stepwell.events import UnknownEvent
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
@@ -12,7 +14,7 @@ from stepwell.tasks.r2e.task_set import BrokenSet
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
-USAGE_ERRORS = (RecipeError, NoSuchRun)
+USAGE_ERRORS = (RecipeError, NoSuchRun, NoSuchThing, NotComputable)
 """What was asked for does not exist or cannot be: exit 2."""
 
 KNOWN_ERRORS = (
