@@ -8,6 +8,7 @@ from stepwell.events import (
     EngineStarted,
     GroupClosed,
     GroupOpened,
+    HistoryArchived,
     HoldRaised,
     OperatorActed,
     RolloutEnded,
@@ -47,6 +48,15 @@ DEFAULTS: dict[type[Event], dict[str, Any]] = {
     EngineStarted: {"engine": "e1", "backend": "transformers", "worker": "a/3"},
     GroupClosed: {"fate": Fate.TRAINED, "scores": [], "children": [], "rollout_facts": DIGEST, "cause": ""},
     GroupOpened: {"task": DIGEST, "task_id": "t", "version": 0, "samples": 4},
+    HistoryArchived: {
+        "workflow": "stepwell/r",
+        "execution": "x",
+        "kind": "TrainingRun",
+        "status": "completed",
+        "closed_at": "2026-01-31T12:00:00+00:00",
+        "events": 3,
+        "history": DIGEST,
+    },
     HoldRaised: {"number": 0, "cause": "the recipe asks for it"},
     OperatorActed: {"arguments": {}, "who": "ann@host", "reason": "because"},
     RolloutEnded: {

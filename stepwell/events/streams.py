@@ -31,6 +31,11 @@ def health_stream(run: str) -> str:
     return f"health/{run}"
 
 
+def history_stream(run: str) -> str:
+    """Histories of the run's workflows that closed."""
+    return f"history/{run}"
+
+
 def weights_stream(run: str) -> str:
     """Every weight version of the run."""
     return f"weights/{run}"

@@ -22,6 +22,7 @@ TYPES: Mapping[str, frozenset[str]] = {
     ),
     "operator": frozenset({"OperatorActed", "HoldRaised"}),
     "health": frozenset({"StallBegan", "StallEnded", "UsageRecorded"}),
+    "history": frozenset({"HistoryArchived"}),
     "weights": frozenset({"VersionCreated", "StepTrained", "CheckpointSaved", "AttemptOpened"}),
     "prompt": frozenset({"GroupOpened", "GroupClosed"}),
     "rollout": frozenset(
