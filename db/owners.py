@@ -10,6 +10,7 @@ OWNERS: dict[str, str] = {
     "run": "control",
     "operator": "control",
     "health": "control",
+    "history": "control",
     "prompt": "control",
     "validation": "control",
     "trial": "control",

@@ -8,7 +8,8 @@ from db.ledger import Ledger
 from db.recorded import Recorded
 from stepwell.audit.dispatched import AuditedStep, steps_of
 from stepwell.audit.recipe import AuditedRecipe
-from stepwell.audit.replaying.step_record import StepRecord, StreamRead, step_record
+from stepwell.audit.replaying.rows import payloads_of
+from stepwell.audit.replaying.step_record import GroupRecord, StepRecord, StreamRead, step_record
 from stepwell.events import RunCreated, StepAdmitted
 from stepwell.events.streams import run_stream
 
@@ -58,8 +59,21 @@ class RunSteps:
         """
         dispatched, admitted = self._dispatched[step], self._admitted.get(step)
         streams = await self._streams(dispatched)
-        batch = None if admitted is None else await self._batch(admitted)
+        batch = None if admitted is None else await self._blob(admitted.manifest)
         return step_record(self.run, dispatched, streams, admitted, batch)
+
+    async def payloads(self, group: GroupRecord) -> dict[str, bytes]:
+        """Blobs of the turns that count of a group, by digest; those that are missing or damaged are left out.
+
+        Raises:
+            DatabaseUnavailable, BlobStoreUnavailable: no answer.
+        """
+        wanted = payloads_of(group)
+        try:
+            return await self._blobs.get_many(wanted)
+        except (BlobMissing, BlobCorrupt):
+            found = {digest: await self._blob(digest) for digest in wanted}
+            return {digest: data for digest, data in found.items() if data is not None}
 
     async def _streams(self, dispatched: AuditedStep) -> dict[str, StreamRead]:
         scope = dispatched.event.step
@@ -72,8 +86,8 @@ class RunSteps:
             for name, stream in recorded.items()
         }
 
-    async def _batch(self, admitted: StepAdmitted) -> bytes | None:
+    async def _blob(self, digest: str) -> bytes | None:
         try:
-            return await self._blobs.get(admitted.manifest)
+            return await self._blobs.get(digest)
         except (BlobMissing, BlobCorrupt):
-            return None  # what is computed tells by its digest whether it is the same
+            return None

@@ -10,6 +10,7 @@ from stepwell.events.checkpoint_saved import CheckpointSaved
 from stepwell.events.engine_started import EngineStarted
 from stepwell.events.group_closed import GroupClosed
 from stepwell.events.group_opened import GroupOpened
+from stepwell.events.history_archived import HistoryArchived
 from stepwell.events.hold_raised import HoldRaised
 from stepwell.events.operator_acted import OperatorActed
 from stepwell.events.prompt_replaced import PromptReplaced
@@ -42,6 +43,7 @@ AnyEvent = Annotated[
     | EngineStarted
     | GroupClosed
     | GroupOpened
+    | HistoryArchived
     | HoldRaised
     | OperatorActed
     | PromptReplaced

@@ -36,6 +36,11 @@ def quarantine_stream(run: str) -> str:
     return f"quarantine/{run}"
 
 
+def history_stream(run: str) -> str:
+    """Histories of the run's workflows that closed."""
+    return f"history/{run}"
+
+
 def weights_stream(run: str) -> str:
     """Every weight version of the run."""
     return f"weights/{run}"
