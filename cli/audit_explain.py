@@ -3,19 +3,18 @@
 import argparse
 import asyncio
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from cli.positive import positive
 
 if TYPE_CHECKING:
+    from db.run_source import SourceReader
     from stepwell.audit.provenance.graph import Graph
     from stepwell.audit.provenance.reference import Ref
-    from stepwell.audit.provenance.source import RunSource
     from stepwell.audit.provenance.tree import Explanation
     from workers.services.addresses import Addresses
-
-T = TypeVar("T")
 
 
 def add_parser(
@@ -33,7 +32,7 @@ def add_parser(
         "metric/12/reward_mean · validation/24/main · group/3/1 · rollout/3/1/0 · rollout/3/1/0/turn/2 · "
         "rollout/3/1/0/turn/2/token/5 · patch/3/1/0 · patch/SHA256 · test/3/1/0/ID · verdict/KEY · engine/ID · "
         "task/SHA256 · operator/SEQ · blob/SHA256 · event/STREAM/SEQ · run · end. Rollouts of a validation: "
-        "rollout/v24-main/1/0.",
+        "rollout/v24-main/1/0. Of a SHA256 or KEY, 12 digits are enough.",
     )
     parser.add_argument("name", metavar="RUN", help="name of the run")
     parser.add_argument("what", metavar="WHAT", nargs="?", default="pass@k", help="what to explain (see below)")
@@ -48,49 +47,54 @@ def run(args: argparse.Namespace) -> int:
     from cli.provenance_lines import print_explanation  # imported here: they take a second, which `--help` should not
     from db.migrate import check
     from stepwell.audit.provenance.reference import parse
-    from stepwell.audit.provenance.tree import DEPTH, FAN, explain
     from workers.services.addresses import resolve
     from workers.services.lifecycle import held
 
     wanted = parse(args.what)
     resolve()  # says what to do where there never were any services, instead of starting empty ones
-
-    def graph(source: "RunSource") -> "Graph":
-        from stepwell.audit.provenance.graph import graph_of
-
-        return graph_of(source, _resolved(source, wanted), args.depth)
-
-    def tree(source: "RunSource") -> "Explanation":
-        return explain(source, _resolved(source, wanted), depth=args.depth or DEPTH, fan=None if args.all else FAN)
-
     with held() as addresses:
         check(addresses.auditor)
         if args.json:
-            found = asyncio.run(_answer(addresses, args.name, graph, is_whole=args.depth is None))
-            print(json.dumps(found.as_json()))
+            graph = asyncio.run(_graph(addresses, args.name, wanted, args.depth))
+            print(json.dumps({"run": args.name, **graph.as_json()}))
         else:
-            print_explanation(asyncio.run(_answer(addresses, args.name, tree, is_whole=False)))
+            print_explanation(asyncio.run(_tree(addresses, args.name, wanted, args.depth, is_whole=args.all)))
     return 0
 
 
-def _resolved(source: "RunSource", wanted: "Ref") -> "Ref":
+async def _graph(addresses: "Addresses", name: str, wanted: "Ref", depth: int | None) -> "Graph":
+    """All that a thing is connected with. Raises as `_source`, and NoSuchThing: the run has it not."""
+    from stepwell.audit.provenance.graph import graph_of
     from stepwell.audit.provenance.named import resolve
 
-    return resolve(source, wanted)
+    async with _source(addresses, name) as source:
+        ref = await source.answer(lambda read: resolve(read, wanted))
+        if depth is None:
+            await source.whole()
+        return await source.answer(lambda read: graph_of(read, ref, depth))
 
 
-async def _answer(addresses: "Addresses", name: str, question: "Callable[[RunSource], T]", *, is_whole: bool) -> T:
-    """Reads what a question needs.
+async def _tree(
+    addresses: "Addresses", name: str, wanted: "Ref", depth: int | None, *, is_whole: bool
+) -> "Explanation":
+    """As much of it as fits a screen. Raises as `_graph`."""
+    from stepwell.audit.provenance.named import resolve
+    from stepwell.audit.provenance.tree import DEPTH, FAN, explain
+
+    fan = None if is_whole else FAN
+    async with _source(addresses, name) as source:
+        return await source.answer(lambda read: explain(read, resolve(read, wanted), depth=depth or DEPTH, fan=fan))
+
+
+@asynccontextmanager
+async def _source(addresses: "Addresses", name: str) -> "AsyncGenerator[SourceReader]":
+    """A run to ask.
 
     Raises:
         NoSuchRun: there is none of this name.
-        NoSuchThing: it has not what is asked for.
     """
     from cli.reading import open_reader
 
     async with open_reader(addresses) as reader:
         await reader.require(name)
-        source = await reader.source(name)
-        if is_whole:
-            await source.whole()
-        return await source.answer(question)
+        yield await reader.source(name)

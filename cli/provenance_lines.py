@@ -5,7 +5,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from stepwell.audit.provenance.node import EventMark
-from stepwell.audit.provenance.tree import Branch, Explanation
+from stepwell.audit.provenance.tree import Branch, Explanation, More
 
 _WIDE = 240
 """Columns where nobody looks: a line is one line for programs."""
@@ -18,7 +18,7 @@ def print_explanation(explanation: Explanation) -> None:
         console = Console(highlight=False, width=_WIDE)
     console.print(_head(explanation))
     for title, branch in (("came from", explanation.causes), ("came of it", explanation.effects)):
-        if branch.below or branch.more:
+        if branch.below:
             console.print(_tree(title, branch))
         else:
             console.print(Text(f"nothing {title}", style="dim"))
@@ -43,18 +43,21 @@ def _tree(title: str, root: Branch) -> Tree:
 
 def _grow(tree: Tree, branch: Branch) -> None:
     for below in branch.below:
-        _grow(tree.add(_line(below)), below)
-    for more in branch.more:
-        tree.add(Text(more.words(), "dim"))
+        if isinstance(below, More):
+            tree.add(Text(below.words(), "dim"))
+        else:
+            _grow(tree.add(_line(below, branch)), below)
 
 
-def _line(branch: Branch) -> Text:
+def _line(branch: Branch, above: Branch) -> Text:
     node, edge = branch.node, branch.edge
     text = Text.assemble((node.ref.short, "cyan"), "  ", node.title)
     _add_taint(text, node.taint)
     if edge is not None:
         text.append(f" · {edge.why}", "dim")
-    if node.events:
+    if branch.note:
+        text.append(f", {branch.note}", "dim")
+    if node.events and node.events[:1] != above.node.events[:1]:
         text.append(f" · {_where(node.events[0])}", "dim")
     return text
 

@@ -133,7 +133,7 @@ class Reader:
 
     async def source(self, run: str) -> SourceReader:
         """What is needed of a run's ledger to say what came of what. Raises as `events_of`."""
-        source = SourceReader(self._ledger, self._blobs, run)
+        source = SourceReader(self._ledger, self.blobs, run)
         await source.open()
         return source
 

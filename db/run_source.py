@@ -114,7 +114,7 @@ class SourceReader:
             Mention(name, fact.seq)
             for name in (run_stream(run), weights_stream(run))
             for fact in self.source.stream(name)
-            if word in words_of(fact.event)
+            if any(each.startswith(word) for each in words_of(fact.event))
         ]
         for prefix in (*(f"{kind}/{run}/" for kind in _MENTIONED_IN), "verdict/"):
             found += [Mention(each.stream, each.seq) for each in await self._ledger.mentions(prefix, word)]

@@ -7,7 +7,7 @@ from html import escape
 
 from stepwell.audit.provenance.node import EventMark, Node
 from stepwell.audit.provenance.overview import GroupGlance, Overview, VersionGlance
-from stepwell.audit.provenance.tree import Branch
+from stepwell.audit.provenance.tree import Branch, More
 
 _STEP_PX, _ROW_PX, _LEFT_PX = 44, 128, 26
 """Between versions; height of a row; before the first."""
@@ -25,13 +25,13 @@ def provenance_section(overview: Overview) -> str:
     trees = "".join(
         f'<h3>{title}</h3><div class="tree">{_branches(branch)}</div>'
         for title, branch in (("It came from", explanation.causes), ("What came of it", explanation.effects))
-        if branch.below or branch.more
+        if branch.below
     )
     return (
         f'<p>{_name(root)} {escape(root.title)} <span class="soft mono">{_where(root)}</span></p>'
         f'<div class="wide">{_picture(overview)}</div>'
-        "<p class='soft'>Each circle is a weight version, filled where it was validated. Above it stand the mean reward "
-        "of the batch that it was trained on, and its score. A click shows that batch. Each line names the event by "
+        "<p class='soft'>Each circle is a weight version, filled where it was validated; above it stand its score and "
+        "the mean reward of the batch that it was trained on. A click shows that batch. Each line names an event by "
         "which it can be checked; <code>stepwell audit explain</code> takes each name.</p>"
         f"{omitted}{''.join(_version(glance) for glance in overview.versions)}{trees}"
     )
@@ -93,12 +93,15 @@ def _branches(branch: Branch) -> str:
     """What follows a thing; those with something below unfold, the first of them from the start."""
     parts: list[str] = []
     for below in branch.below:
-        line = _line(below.node, below.edge.why if below.edge else "")
-        if below.below or below.more:
+        if isinstance(below, More):
+            parts.append(f'<p class="leaf soft">{escape(below.words())}</p>')
+            continue
+        why = ", ".join(filter(None, (below.edge.why if below.edge else "", below.note)))
+        line = _line(below.node, why)
+        if below.below:
             parts.append(f"<details open><summary>{line}</summary>{_branches(below)}</details>")
         else:
             parts.append(f'<p class="leaf">{line}</p>')
-    parts += [f'<p class="leaf soft">{escape(more.words())}</p>' for more in branch.more]
     return f'<div class="below">{"".join(parts)}</div>'
 
 

@@ -73,7 +73,7 @@ def group_causes(source: RunSource, ref: Ref) -> list[Edge]:
     if prompt < len(tasks):
         found.append(Edge(Ref("task", (tasks[prompt],)), ref, "what was to be done", opened.mark if opened else None))
     if version is not None:
-        found.append(Edge(Ref("version", (str(version),)), ref, "generated it", None))
+        found.append(Edge(Ref("version", (str(version),)), ref, "generated it", None, is_chain=True))
     step = steps(source).get(int(scope)) if scope.isdigit() else None
     if step is not None:
         fact = dispatch(source, int(scope))

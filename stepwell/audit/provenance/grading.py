@@ -13,12 +13,14 @@ from stepwell.audit.provenance.run_life import RUN
 from stepwell.audit.provenance.serving import read_task
 from stepwell.audit.provenance.source import Fact, RunSource
 from stepwell.events import RolloutEnded, RolloutGraded, RunCreated, VerdictReached
-from stepwell.events.streams import verdict_stream
+from stepwell.events.streams import parse_rollout_stream, verdict_stream
 from stepwell.nearest_names import did_you_mean
 from stepwell.tasks.grading.verdict import Score
 
 NAMED = 3
 """Files of a patch that its line names."""
+REPORT_CHARS = 120
+"""Of a report that a line quotes."""
 
 
 def task(source: RunSource, ref: Ref) -> Node:
@@ -109,7 +111,8 @@ def verdict(source: RunSource, ref: Ref) -> Node:
     words = f"score {said.score:g}"
     if score is not None:
         figures |= {"passed": len(score.passed), "tests": len(score.outcomes)}
-        words += f", {len(score.passed)} of {len(score.outcomes)} tests passed; {_first_line(score.report)}"
+        words += f", {len(score.passed)} of {len(score.outcomes)} tests passed"
+        words += "" if said.score > 0 else f": {_first_line(score.report)}"
     return Node(ref, words, (fact.mark,), figures)
 
 
@@ -181,9 +184,15 @@ def _score(source: RunSource, fact: Fact[VerdictReached]) -> Score | None:
 
 
 def _rollouts(source: RunSource, key: str) -> list[str]:
-    """Streams of rollouts that name a verdict, in order."""
+    """Streams of rollouts that name a verdict: first the one that it was reached for, then those that reused it."""
     named = {mention.stream for mention in source.mentions(key)}
-    return sorted(name for name in named if name.startswith(f"rollout/{source.run}/"))
+    own = [name for name in named if name.startswith(f"rollout/{source.run}/")]
+    return sorted(own, key=lambda name: (_is_reused(source, name), parse_rollout_stream(name)))
+
+
+def _is_reused(source: RunSource, rollout: str) -> bool:
+    graded = source.first(rollout, RolloutGraded)
+    return graded is None or graded.event.reused
 
 
 def _patches(source: RunSource, key: str) -> list[tuple[Ref, EventMark]]:
@@ -211,4 +220,5 @@ def _changed(data: bytes | None) -> list[str] | None:
 
 
 def _first_line(report: str) -> str:
-    return report.splitlines()[0] if report else "no report"
+    line = report.splitlines()[0] if report else "no report"
+    return line if len(line) <= REPORT_CHARS else f"{line[:REPORT_CHARS]}…"

@@ -50,9 +50,8 @@ KINDS: Mapping[str, Kind] = {
 }
 """By the first word of a resolved name (see `named.resolve`)."""
 
-FOLLOWED_BY_GROUPS = frozenset({"task", "load"})
-"""Kinds whose effects are reached by the groups that they served, not one by one: a task's verdicts, and for anybody
-but who asks for the load itself, an engine's turns."""
+WIDE = frozenset({"task", "load"})
+"""Kinds of which much comes that is reached by groups as well: what came of one is told only where it is asked for."""
 
 
 def node_of(source: RunSource, ref: Ref) -> Node:

@@ -8,7 +8,7 @@ from stepwell.audit.blob_names import folders_of
 from stepwell.audit.provenance.node import Edge, Node
 from stepwell.audit.provenance.places import refuse, stream_of, validation_ref, validations, versions
 from stepwell.audit.provenance.reference import NoSuchThing, Ref
-from stepwell.audit.provenance.source import Fact, Mention, RunSource
+from stepwell.audit.provenance.source import Fact, Mention, RunSource, words_of
 from stepwell.events import (
     AttemptOpened,
     CheckpointSaved,
@@ -34,6 +34,8 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event
 
+DIGITS = 64
+"""Of a whole SHA-256."""
 _FOLDER: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 
 
@@ -50,6 +52,10 @@ def resolve(source: RunSource, ref: Ref) -> Ref:
             return _test(source, ref)
         case "event":
             return _of_event(source, ref)
+        case "test" | "verdict" | "task":
+            return Ref(ref.kind, (_whole(source, ref, ref.parts[0]), *ref.parts[1:]))
+        case "blob" if len(ref.parts[0]) < DIGITS:
+            return resolve(source, Ref("blob", (_whole(source, ref, ref.parts[0]),)))
         case "blob":
             things = _things(source, ref.parts[0])
             if not things:
@@ -69,7 +75,7 @@ def blob_effects(source: RunSource, ref: Ref) -> list[Edge]:
     """The things that have it."""
     found: dict[Ref, Edge] = {}
     for fact in _naming(source, ref.parts[0]):
-        thing = thing_of(fact)
+        thing = _owner(fact, ref.parts[0])
         if thing is not None:
             found.setdefault(thing, Edge(ref, thing, f"its {fact.event.type} names it", fact.mark))
     return list(found.values())
@@ -133,6 +139,17 @@ def _last_score(source: RunSource, word: str) -> Ref:
     return validation_ref(opened)
 
 
+def _whole(source: RunSource, ref: Ref, digest: str) -> str:
+    """A digest of which somebody wrote the beginning."""
+    if len(digest) == DIGITS:
+        return digest
+    facts = (fact for mention in source.mentions(digest) for fact in _fact(source, mention))
+    meant = sorted({word for fact in facts for word in words_of(fact.event) if word.startswith(digest)})
+    if len(meant) != 1:
+        raise refuse(ref, f"{len(meant)} digests begin so{''.join(f' {each}' for each in meant[:3])}")
+    return meant[0]
+
+
 def _test(source: RunSource, ref: Ref) -> Ref:
     ended = source.first(stream_of(source, ref), RolloutEnded)
     if ended is None:
@@ -178,6 +195,17 @@ def _files(source: RunSource, folder: str) -> set[str]:
         return set()
 
 
+def _owner(fact: Fact[Event], digest: str) -> Ref | None:
+    """The thing that a blob belongs to, of an event that names it."""
+    match fact.event:
+        case StepTrained() as event if event.manifest == digest:
+            return Ref("batch", (str(event.step),))
+        case StepDispatched() | ValidationOpened() | GroupOpened() | PromptReplaced():
+            return Ref("task", (digest,))
+        case _:
+            return thing_of(fact)
+
+
 def _things(source: RunSource, digest: str) -> list[Ref]:
-    things = (thing_of(fact) for fact in _naming(source, digest))
+    things = (_owner(fact, digest) for fact in _naming(source, digest))
     return list(dict.fromkeys(thing for thing in things if thing is not None))

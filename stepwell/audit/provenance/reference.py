@@ -43,7 +43,7 @@ class Ref(NamedTuple):
 SCOPE = r"(\d+|v\d+-[a-z]+)"
 """A training step, or a validation, as `v24-main`."""
 _PLACE = rf"{SCOPE}/(\d+)/(\d+)"
-_HEX = r"([0-9a-f]{64})"
+_HEX = r"([0-9a-f]{12,64})"
 
 FORMS: Mapping[str, str] = {
     "run": "run",
@@ -64,7 +64,7 @@ FORMS: Mapping[str, str] = {
     "event": "event/STREAM/SEQ",
     "end": "end",
 }
-"""How each kind is written. STEP may be a validation too, as `v24-main`."""
+"""How each kind is written. STEP may be a validation too, as `v24-main`; of a SHA256 or a KEY 12 digits are enough."""
 
 _WRITTEN: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
@@ -84,10 +84,10 @@ _WRITTEN: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("patch", rf"patch/{_PLACE}"),
         ("test", rf"test/{_PLACE}/(.+)"),
         ("test", rf"test/{_HEX}/(.+)"),
-        ("verdict", r"verdict/([^/]+)"),
+        ("verdict", rf"verdict/{_HEX}"),
         ("engine", r"engine/([^/]+)"),
         ("load", r"engine/([^/]+)/load/(\d+)"),
-        ("task", r"task/([^/]+)"),
+        ("task", rf"task/{_HEX}"),
         ("operator", r"operator/(\d+)"),
         ("blob", rf"(?:blob|patch)/{_HEX}"),
         ("event", r"event/(.+)/(\d+)"),

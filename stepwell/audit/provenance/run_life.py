@@ -7,13 +7,11 @@ from stepwell.audit.provenance.places import (
     scopes,
     steps,
     tasks_of,
-    validation_ref,
-    validations,
     versions,
 )
 from stepwell.audit.provenance.reference import Ref
 from stepwell.audit.provenance.source import Fact, RunSource
-from stepwell.events import OperatorActed, RunCreated, RunFinished
+from stepwell.events import OperatorActed, RunCreated, RunFinished, ValidationRecorded
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import operator_stream
 
@@ -70,9 +68,9 @@ def end_causes(source: RunSource, ref: Ref) -> list[Edge]:
 def deciders(source: RunSource, fact: Fact[RunFinished]) -> list[tuple[Ref, str]]:
     """What ended the run, besides its newest version being there."""
     if fact.event.end is RunEnd.TARGET:
-        wanted = Ref("validation", (str(fact.event.version), "main"))
+        scored = [each.event for each in source.of_run(ValidationRecorded) if each.event.dataset == "main"]
         return [
-            (wanted, "its pass@k is above the target") for each in validations(source) if validation_ref(each) == wanted
+            (Ref("validation", (str(each.version), "main")), "its pass@k is above the target") for each in scored[-1:]
         ]
     if fact.event.end is RunEnd.STOPPED:
         acts = source.every(operator_stream(source.run), OperatorActed)

@@ -20,6 +20,9 @@ from stepwell.events.streams import engine_stream
 from stepwell.nearest_names import did_you_mean
 from stepwell.tasks.task import Task
 
+ATTESTED = "it is what the engine loaded"
+"""Why a load follows from its version."""
+
 
 def engine(source: RunSource, ref: Ref) -> Node:
     """An engine's process."""
@@ -59,7 +62,7 @@ def load_causes(source: RunSource, ref: Ref) -> list[Edge]:
     if fact is None:
         return []
     return [
-        Edge(Ref("version", (str(fact.event.version),)), ref, f"attested as {fact.event.digest[:12]}", fact.mark),
+        Edge(Ref("version", (str(fact.event.version),)), ref, ATTESTED, fact.mark, is_chain=True),
         Edge(Ref("engine", ref.parts[:1]), ref, "loaded and attested it", fact.mark),
     ]
 
@@ -108,7 +111,7 @@ def attempt(source: RunSource, ref: Ref) -> Node:
         raise refuse(ref, f"rollout {'/'.join(ref.parts[:3])} had {len(attempts)} attempts, from 0")
     fact = attempts[number]
     resumed = f", from turn {fact.event.resumed_at}" if fact.event.resumed_at else ""
-    title = f"sandbox worker {fact.event.worker}{resumed}, {image_words(source, ref)}"
+    title = f"by worker {fact.event.worker}{resumed}, in a {image_words(source, ref)}"
     return Node(ref, title, (fact.mark,), {"worker": fact.event.worker, "attempt": fact.event.attempt})
 
 

@@ -17,6 +17,7 @@ from stepwell.audit.provenance.places import (
 )
 from stepwell.audit.provenance.reference import Ref
 from stepwell.audit.provenance.run_life import END, RUN, SCHEDULE, ends, operator_ref, setting_act
+from stepwell.audit.provenance.serving import ATTESTED
 from stepwell.audit.provenance.source import RunSource
 from stepwell.events import GroupClosed, StepCompleted, StepTrained, VersionAttested, VersionCreated
 from stepwell.events.group_closed import Fate
@@ -68,10 +69,10 @@ def version_effects(source: RunSource, ref: Ref) -> list[Edge]:
         for fact in source.every(name, VersionAttested):
             if fact.event.version == number:
                 load = Ref("load", (name.rpartition("/")[2], str(fact.event.load)))
-                found.append(Edge(ref, load, f"attested as {fact.event.digest[:12]}", fact.mark))
+                found.append(Edge(ref, load, ATTESTED, fact.mark, is_chain=True))
     for scope in scopes(source):
         if generated_by(source, scope) == number:
-            found += [Edge(ref, group, "generated it", None) for group in groups_of(source, scope)]
+            found += [Edge(ref, group, "generated it", None, is_chain=True) for group in groups_of(source, scope)]
     after = versions(source).get(number + 1)
     if after is not None:
         next_version = Ref("version", (str(number + 1),))

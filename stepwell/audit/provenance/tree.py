@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stepwell.audit.provenance.graph import FOLLOWED_BY_GROUPS, causes_of, effects_of, node_of
+from stepwell.audit.provenance.graph import WIDE, causes_of, effects_of, node_of
+from stepwell.audit.provenance.lineage import earlier_words, later_words
 from stepwell.audit.provenance.node import Edge, Node
 from stepwell.audit.provenance.reference import Ref
 from stepwell.audit.provenance.source import RunSource
@@ -39,10 +40,10 @@ class Branch:
     """What is known of it."""
     edge: Edge | None
     """What leads to it; None at the root."""
-    below: tuple["Branch", ...] = ()
-    """What follows."""
-    more: tuple[More, ...] = ()
-    """What follows and is not shown."""
+    below: tuple["Branch | More", ...] = ()
+    """What follows, and how much more does that is not shown."""
+    note: str = ""
+    """Where a chain that is not walked leads."""
 
 
 @dataclass(frozen=True)
@@ -107,18 +108,18 @@ class _Tree:
         """A thing with what follows it."""
         node = node_of(self._source, ref)
         if not self._is_opened(ref, edge, far, above):
-            return Branch(node, edge)
+            return Branch(node, edge, note=self._note(ref, edge))
         self._opened.add(ref)
         by_kind: dict[str, list[Edge]] = {}
         for each in self._way.edges(self._source, ref):
             by_kind.setdefault(self._way.end(each).kind, []).append(each)
-        below, more = list[Branch](), list[More]()
+        below = list[Branch | More]()
         for kind, edges in by_kind.items():
             shown = edges if self._fan is None else edges[: self._fan]
             below += [self._below(each, far, above | {ref}, is_first=place == 0) for place, each in enumerate(shown)]
             if len(shown) < len(edges):
-                more.append(More(kind, len(edges) - len(shown)))
-        return Branch(node, edge, tuple(below), tuple(more))
+                below.append(More(kind, len(edges) - len(shown)))
+        return Branch(node, edge, tuple(below))
 
     def _below(self, edge: Edge, far: int, above: frozenset[Ref], *, is_first: bool) -> Branch:
         ref = self._way.end(edge)
@@ -126,10 +127,16 @@ class _Tree:
             return self.branch(ref, edge, far + 1, above)
         return Branch(node_of(self._source, ref), edge)
 
+    def _note(self, ref: Ref, edge: Edge | None) -> str:
+        """Where the chain of versions leads on."""
+        if edge is None or {edge.cause.kind, edge.effect.kind} != {"version"}:
+            return ""
+        return later_words(self._source, ref) if self._way.is_forward else earlier_words(self._source, ref)
+
     def _is_opened(self, ref: Ref, edge: Edge | None, far: int, above: frozenset[Ref]) -> bool:
         """Whether what follows a thing is shown: not twice, not too far, not along a chain."""
         if edge is None:
             return True
-        is_wide = self._way.is_forward and ref.kind in FOLLOWED_BY_GROUPS
-        is_walked = self._fan is None or not (edge.is_chain or is_wide)
+        is_told_elsewhere = ref.kind in WIDE if self._way.is_forward else ref.kind == "test"
+        is_walked = self._fan is None or not (edge.is_chain or is_told_elsewhere)
         return far < self._depth and is_walked and ref not in above and ref not in self._opened
