@@ -9,12 +9,13 @@ from activities.recipe_at import recipe_at
 from activities.stores import RunFacts, Stores
 from db.recorded import Recorded
 from stepwell.contracts.run import Admission, StepRef
-from stepwell.events import GroupClosed, GroupOpened, PromptReplaced, StepAdmitted
+from stepwell.events import GroupClosed, GroupOpened, PromptReplaced
 from stepwell.events.base import facts_digest
-from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
-from stepwell.events.streams import parse_rollout_stream, prompt_stream, run_stream
-from stepwell.rl.admission import ClosedGroup, NotReady, admit
+from stepwell.events.children import ChildHead, commitment_blob
+from stepwell.events.streams import prompt_stream, run_stream
+from stepwell.rl.admission import ClosedGroup, NotReady, admit, step_admitted
 from stepwell.rl.batching import BatchManifest, build_manifest
+from stepwell.rl.grouping import rollouts_of
 from stepwell.rl.outcomes import rollout_facts
 
 
@@ -42,23 +43,13 @@ class AdmissionActivities:
             recipe.run.max_staleness,
             [_closed(index, groups[name]) for index, name in enumerate(prompts)],
         )
-        samples = range(facts.recipe.run.samples_per_prompt)
-        names = [name for prompt in admission.prompts for name in rollouts_of(prompts[prompt], groups, samples)]
+        samples = facts.recipe.run.samples_per_prompt
+        names = [name for prompt in admission.prompts for name in _rollouts_of(groups[prompts[prompt]], samples)]
         streams = await stores.ledger.read_many(names)
         rollouts = {name: fold_rollout(streams[name]) for name in names}
         manifest = manifest_of(step, rollouts, facts)
-        blob = commitment_blob(children)
-        heads, manifest_ref = await stores.blobs.put_many([blob, manifest.canonical_bytes()])
-        rewards = [sample.reward for sample in manifest.samples if sample.reward is not None]
-        admitted = StepAdmitted(
-            step=step,
-            manifest=manifest_ref.digest,
-            group_facts=facts_of_children(children),
-            group_heads=Commitment(count=len(children), heads=heads.digest, facts=facts_of_children(children)),
-            rollouts=len(manifest.samples),
-            masked=sum(sample.mask is not None for sample in manifest.samples),
-            reward_mean=sum(rewards) / len(rewards) if rewards else 0.0,
-        )
+        await stores.blobs.put_many([commitment_blob(children), manifest.canonical_bytes()])
+        admitted = step_admitted(manifest, children)
         await stores.append_next(run_stream(run), admitted)
         return Admission(
             step=step, rollouts=admitted.rollouts, masked=admitted.masked, reward_mean=admitted.reward_mean
@@ -82,12 +73,9 @@ def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts)
     )
 
 
-def rollouts_of(prompt: str, groups: Mapping[str, Sequence[Recorded]], samples: Sequence[int]) -> list[str]:
-    """Streams of a closed group's rollouts, by sample: its own, or those that a fork took over from an ancestor."""
-    closing = next(each.event for each in groups[prompt] if isinstance(each.event, GroupClosed))
-    named = {parse_rollout_stream(child.stream).sample: child.stream for child in closing.children}
-    of_group = prompt.removeprefix("prompt/")
-    return [named.get(sample, f"rollout/{of_group}/{sample}") for sample in samples]
+def _rollouts_of(group: Sequence[Recorded], samples: int) -> list[str]:
+    closing = next(each.event for each in group if isinstance(each.event, GroupClosed))
+    return rollouts_of(group[0].stream, samples, closing)
 
 
 def _closed(prompt: int, stream: Sequence[Recorded]) -> ClosedGroup:

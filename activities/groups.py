@@ -9,12 +9,9 @@ from stepwell.contracts.rollout import CloseGroupsRequest, GroupFate, GroupsClos
 from stepwell.contracts.run import Dispatch, PromptRef
 from stepwell.events import GroupClosed, GroupOpened
 from stepwell.events.base import facts_digest
-from stepwell.events.children import ChildHead, facts_of_children
-from stepwell.events.group_closed import Fate
+from stepwell.events.children import ChildHead
 from stepwell.events.streams import prompt_stream, rollout_stream
-
-MIN_VOTES = 2
-"""Scored rollouts that a trained group needs: with fewer a baseline says nothing. A validated one needs them all."""
+from stepwell.rl.grouping import MemberEnd, close_group
 
 
 class GroupActivities:
@@ -66,22 +63,10 @@ class GroupActivities:
 
 def group_closed(folds: dict[str, RolloutFold], purpose: Purpose, skipped: str = "") -> GroupClosed:
     """The closing event of a group, from its rollouts in the order of their samples."""
-    children = [
-        ChildHead(stream=name, seq=fold.next_seq - 1, head=fold.head, facts=facts_digest(fold.facts))
-        for name, fold in folds.items()
-        if fold.next_seq > 0
-    ]
-    scores = [None if fold.graded is None else fold.graded.score for fold in folds.values()]
-    failed = [fold.failed for fold in folds.values() if fold.failed is not None]
-    votes = sum(score is not None for score in scores)
-    fate = Fate.VALIDATED if purpose == "validation" else Fate.TRAINED
-    cause = ""
-    if votes < (len(folds) if purpose == "validation" else MIN_VOTES):
-        data = [failure for failure in failed if failure.failure == "data"]
-        fate = Fate.QUARANTINED if data else Fate.ABANDONED
-        cause = (data or failed)[0].cause if failed else "no rollout has a score"
-    if skipped:
-        fate, cause = Fate.SKIPPED, skipped
-    return GroupClosed(
-        fate=fate, scores=scores, children=children, rollout_facts=facts_of_children(children), cause=cause
-    )
+    return close_group([_member(name, fold) for name, fold in folds.items()], purpose, skipped)
+
+
+def _member(name: str, fold: RolloutFold) -> MemberEnd:
+    begun = fold.next_seq > 0
+    child = ChildHead(stream=name, seq=fold.next_seq - 1, head=fold.head, facts=facts_digest(fold.facts))
+    return MemberEnd(graded=fold.graded, failed=fold.failed, child=child if begun else None)

@@ -22,7 +22,7 @@ from activities.weights_record import WeightsRecord
 from db.errors import BlobCorrupt, BlobMissing
 from stepwell.events import CheckpointSaved, RunForked, StepTrained, VersionCreated
 from stepwell.events.numbers import WeightDigests
-from stepwell.policy.trainers.protocol import Trainer
+from stepwell.policy.trainers.protocol import StepResult, Trainer
 from stepwell.policy.trainers.start import start_trainer
 from stepwell.policy.weights import DigestMismatch
 
@@ -65,20 +65,29 @@ class TrainerMemory:
         held = self.holds(weights.run, version)
         if held is not None:
             return held
-        await self.drop()
         damaged: set[int] = set()
-        trainer = await self._begin(weights, version, damaged, saving=saving)
+        trainer = await self.begin(weights, version, damaged, saving=saving)
         if saving:
             await self.save_if_due(weights, trainer, again=trainer.version in damaged)
         while trainer.version < version:
             trained = weights.trained(trainer.version)
-            batch = await read_batch(self._stores, trained.manifest)
-            recipe = await recipe_at(self._stores, weights.run, trained.step)
-            await in_thread(trainer, trainer.step, batch, recipe.optimiser)
+            await self.fold(weights, trainer)
             compare(await in_thread(trainer, trainer.digests), trained, trainer)
             if saving:
                 await self.save_if_due(weights, trainer, again=trainer.version in damaged)
         return trainer
+
+    async def fold(self, weights: WeightsRecord, trainer: Trainer) -> StepResult:
+        """Applies the recorded step that follows the version in memory; what comes out is not compared.
+
+        Raises:
+            NoVersion: no step was trained after it.
+            DigestMismatch: a row of its batch is not the recorded one.
+        """
+        trained = weights.trained(trainer.version)
+        batch = await read_batch(self._stores, trained.manifest)
+        recipe = await recipe_at(self._stores, weights.run, trained.step)
+        return await in_thread(trainer, trainer.step, batch, recipe.optimiser)
 
     async def save_if_due(self, weights: WeightsRecord, trainer: Trainer, *, again: bool = False) -> None:
         """Saves the version in memory if the recipe asks for its checkpoint and there is none.
@@ -118,9 +127,20 @@ class TrainerMemory:
         """A folder that does not exist yet."""
         return self._cache / f".{name}-{uuid.uuid4().hex}"
 
-    async def _begin(self, weights: WeightsRecord, version: int, damaged: set[int], *, saving: bool) -> Trainer:
+    async def begin(self, weights: WeightsRecord, version: int, damaged: set[int], *, saving: bool = True) -> Trainer:
         """A trainer at the newest version, up to one, that needs no batch of the run's own: of a whole checkpoint,
-        or the one that the run begins with."""
+        or the one that the run begins with.
+
+        Args:
+            weights: the run's.
+            version: the highest that it may be.
+            damaged: takes the versions whose checkpoints were found damaged.
+            saving: whether a fork's first checkpoint is written if it is missing.
+
+        Raises:
+            DigestMismatch: the version that the run begins with is not the recorded one.
+        """
+        await self.drop()
         checkpoints = {saved: files for saved, files in weights.checkpoints().items() if saved <= version}
         trainer = await self._load_version_0(weights)
         for saved in sorted(checkpoints, reverse=True):
@@ -214,13 +234,18 @@ def compare(found: WeightDigests, recorded: VersionCreated | StepTrained, traine
     differing = "; ".join(
         f"{' and '.join(parts)} {here} here, {there} recorded" for (here, there), parts in pairs.items()
     )
-    here = trainer.environment.model_dump(mode="json")
-    changed = [
-        f"{key} {value} here, {recorded.environment.get(key)} recorded"
-        for key, value in here.items()
-        if recorded.environment.get(key) != value
-    ]
+    changed = environment_changes(recorded, trainer)
     raise DigestMismatch(
         f"version {recorded.version} rebuilt is not the recorded one: {differing}. "
         f"Numeric environment: {'; '.join(changed) or 'the same, so the code or a batch changed'}"
     )
+
+
+def environment_changes(recorded: VersionCreated | StepTrained, trainer: Trainer) -> list[str]:
+    """What in the numeric environment of a trainer is not as it was for a version, in words."""
+    here = trainer.environment.model_dump(mode="json")
+    return [
+        f"{key} {value} here, {recorded.environment.get(key)} recorded"
+        for key, value in here.items()
+        if recorded.environment.get(key) != value
+    ]

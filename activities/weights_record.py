@@ -85,6 +85,10 @@ class WeightsRecord:
         assert isinstance(made, StepTrained)
         return made
 
+    def steps(self) -> list[int]:
+        """Steps that were trained, ascending."""
+        return sorted(each.event.step for each in self._recorded if isinstance(each.event, StepTrained))
+
     def version(self, version: int) -> VersionRef | None:
         """A version as workflows know it, None if it was not made."""
         versions = (made for made in map(version_ref, self._recorded) if made is not None)

@@ -1,9 +1,22 @@
 """Errors that a user can do something about: their message is all that is shown."""
 
 from activities.stores import NoSuchRun
+from activities.weights_record import NoVersion
 from cli.live.page_file import CannotWrite
-from db.errors import BlobMissing, BlobStoreUnavailable, DatabaseUnavailable, DiskFull, NewerDatabase, OldDatabase
+from cli.step_range import NoSuchStep
+from db.errors import (
+    BlobCorrupt,
+    BlobMissing,
+    BlobStoreUnavailable,
+    DatabaseUnavailable,
+    DiskFull,
+    NewerDatabase,
+    OldDatabase,
+)
+from stepwell.audit.counterfactual import NotComputable
+from stepwell.audit.provenance.reference import NoSuchThing
 from stepwell.events import UnknownEvent
+from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
 from stepwell.tasks.packages import NotEnoughTasks, PackageUnavailable
@@ -12,18 +25,21 @@ from stepwell.tasks.r2e.task_set import BrokenSet
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
-USAGE_ERRORS = (RecipeError, NoSuchRun)
+USAGE_ERRORS = (RecipeError, NoSuchRun, NoSuchStep, NoSuchThing, NotComputable)
 """What was asked for does not exist or cannot be: exit 2."""
 
 KNOWN_ERRORS = (
+    BlobCorrupt,
     BlobMissing,
     BlobStoreUnavailable,
     BrokenSet,
     CannotWrite,
     DatabaseUnavailable,
+    DigestMismatch,
     DiskFull,
     ImagesUnfit,
     NewerDatabase,
+    NoVersion,
     NotEnoughTasks,
     OldDatabase,
     PackageUnavailable,

@@ -3,6 +3,7 @@
 The ledger is read with the auditor's role, which can change nothing.
 """
 
+import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from db.errors import BlobMissing
 from db.ledger import Ledger
 from db.objects import ObjectStore
 from db.recorded import START, Position, Recorded
+from db.run_source import SourceReader
 from db.workers import LastWorker, LiveWorker, WorkerLeases
 from stepwell.agent.turn import TurnPayload
 from stepwell.events import RolloutGraded, TurnRecorded
@@ -61,8 +63,8 @@ class Reader:
     """
 
     def __init__(self, ledger: Ledger, blobs: BlobStore, leases: WorkerLeases) -> None:
+        self.blobs = blobs
         self._ledger = ledger
-        self._blobs = blobs
         self._leases = leases
 
     async def require(self, run: str) -> None:
@@ -129,6 +131,12 @@ class Reader:
             positions[kind] = position
         return Batch(found + await self._verdicts(found), Cursor(positions))
 
+    async def source(self, run: str) -> SourceReader:
+        """What is needed of a run's ledger to say what came of what. Raises as `events_of`."""
+        source = SourceReader(self._ledger, self.blobs, run)
+        await source.open()
+        return source
+
     async def transcripts(self, picture: RunPicture) -> list[Transcript]:
         """What was said in the rollouts that are worth showing; one whose blobs have expired is left out.
 
@@ -157,7 +165,7 @@ class Reader:
         last = max((event.epoch for event in events), default=0)
         turns = [event for event in events if event.epoch == last]
         try:
-            blobs = await self._blobs.get_many(event.payload for event in turns)
+            blobs = await self.blobs.get_many(event.payload for event in turns)
         except BlobMissing:
             return None
         said = [(event, TurnPayload.model_validate_json(blobs[event.payload])) for event in turns]
@@ -204,6 +212,16 @@ async def open_reader(addresses: Addresses, *, wait_s: float = 0.0) -> AsyncGene
     finally:
         await objects.close()
         await database.close()
+
+
+def require_run(addresses: Addresses, run: str) -> None:
+    """Checks that a run exists, for a verb that has no event loop yet. Raises as `Reader.require`."""
+
+    async def check() -> None:
+        async with open_reader(addresses) as reader:
+            await reader.require(run)
+
+    asyncio.run(check())
 
 
 def workflow_page(addresses: Addresses, run: str) -> str:

@@ -23,7 +23,15 @@ from stepwell import events as event_types
 from stepwell.audit.blob_names import documents_of, folders_of
 from stepwell.audit.record import ChainFault, Naming, RecordBuilder, RunRecord
 from stepwell.events.base import Event
-from stepwell.events.streams import health_stream, operator_stream, run_stream, verdict_stream, weights_stream
+from stepwell.events.streams import (
+    health_stream,
+    history_stream,
+    operator_stream,
+    quarantine_stream,
+    run_stream,
+    verdict_stream,
+    weights_stream,
+)
 
 BATCH = 500
 """Verdicts, or blobs, asked for at once."""
@@ -57,7 +65,8 @@ async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord 
     with clear_errors(database.url):
         snapshot = database.engine.execution_options(isolation_level="REPEATABLE READ")
         async with snapshot.begin() as connection:
-            names = [run_stream(run), operator_stream(run), health_stream(run), weights_stream(run)]
+            of_run = (run_stream, operator_stream, quarantine_stream, health_stream, history_stream, weights_stream)
+            names = [stream(run) for stream in of_run]
             await _take(builder.add, references, connection, _BY_NAME, {"streams": names})
             if not builder.has(run_stream(run)):
                 return None

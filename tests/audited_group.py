@@ -1,5 +1,9 @@
 """A prompt group with its rollouts and verdicts."""
 
+import zlib
+
+from stepwell.agent.protocol import Action
+from stepwell.agent.turn import TurnPayload
 from stepwell.events import (
     AttemptOpened,
     GroupClosed,
@@ -14,12 +18,15 @@ from stepwell.events.canonical import canonical_json
 from stepwell.events.children import facts_of_children
 from stepwell.events.group_closed import Fate
 from stepwell.events.streams import prompt_stream, rollout_stream, verdict_stream
+from stepwell.rl.rows import train_sample
 from tests.book import Book
 from tests.run_plan import SAMPLES
 from tests.told import told
 
 ENGINE = "e1"
 TREE = "7" * 64
+TEST = "tests/test_it.py::test_works"
+"""The only hidden test of every task."""
 FAILURES = {Fate.QUARANTINED: "data", Fate.SKIPPED: "operator"}
 
 
@@ -38,14 +45,36 @@ async def write_group(book: Book, scope: str, prompt: int, *, version: int, task
         scores=[event.score if event else None for event in graded],
         children=children,
         rollout_facts=facts_of_children(children),
+        cause=f"{fate}" if fate in FAILURES else "",
     )
     await book.append(stream, closed)
 
 
+def turn_payload(scope: str, prompt: int, sample: int) -> TurnPayload:
+    """The only turn of a rollout: ten tokens of prompt, five generated."""
+    first = zlib.crc32(f"{scope}/{prompt}/{sample}".encode()) % 100_000
+    return TurnPayload(
+        delta_ids=tuple(range(first, first + 10)),
+        token_ids=tuple(range(5)),
+        logprobs=(-0.5,) * 5,
+        finish_reason="stop",
+        action=Action(tool="finish", arguments={}),
+        observation="",
+        finished=True,
+    )
+
+
 async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate) -> None:
     stream = rollout_stream(book.run, scope, prompt, sample)
-    payload = await book.put(canonical_json({"tokens": [1, 2, sample]}))
-    turn = told(TurnRecorded, payload=payload, version=version, generated_tokens=5, tree=TREE, engine=ENGINE)
+    payload = turn_payload(scope, prompt, sample)
+    turn = told(
+        TurnRecorded,
+        payload=await book.put(payload.blob()),
+        version=version,
+        generated_tokens=5,
+        tree=TREE,
+        engine=ENGINE,
+    )
     await book.append(stream, told(AttemptOpened), turn)
     is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
     if is_unlucky or fate in FAILURES:
@@ -56,13 +85,14 @@ async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: in
         RolloutEnded,
         generated_tokens=5,
         total_tokens=15,
-        content=f"content of {stream}",
+        content=train_sample([payload]).content_digest(),
         changed=await book.put(b"{}"),
         tree=TREE,
         verdict_key=key,
     )
     await book.append(stream, ended)
-    report = await book.put(canonical_json({"score": score}))
+    outcomes = {TEST: "passed" if score else "failed"}
+    report = await book.put(canonical_json({"value": score, "outcomes": outcomes, "report": "as it is"}))
     await book.append(verdict_stream(key), told(VerdictReached, tree=TREE, score=score, report=report))
     head = book.head(verdict_stream(key)).head
     await book.append(stream, told(RolloutGraded, verdict_key=key, score=score, verdict_head=head))

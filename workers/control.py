@@ -1,4 +1,5 @@
-"""The control worker: runs the workflows, keeps the ledger's run, prompt and validation streams, projects."""
+"""The control worker: runs the workflows, keeps the ledger's run, prompt and validation streams, projects, and archives
+the histories of what closed."""
 
 import asyncio
 import logging
@@ -18,13 +19,12 @@ from db.workers import WorkerLeases
 from stepwell.events import UnknownEvent
 from stepwell.events.envelope import BrokenLink
 from workers.build import build_id, deployment_config, take_over
+from workers.history_sweeper import HistorySweeper
 from workers.presence import LEASE_S
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
 from workflows.contracts import CONTROL_QUEUE
-from workflows.prompt_group import PromptGroup
-from workflows.training_run import TrainingRun
-from workflows.validation import Validation
+from workflows.registered import WORKFLOWS
 
 PROJECT_EVERY_S = 2.0
 ACTIVITIES_AT_ONCE = 200
@@ -48,6 +48,8 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
         watcher = WatchActivities(opened.stores, leases, engines, opened.client, lease_s=LEASE_S)
         readers = Database(addresses.projector, pool_size=1)
         projecting = asyncio.create_task(_project(readers))
+        sweeper = HistorySweeper(opened.client, opened.stores)
+        sweeping = asyncio.create_task(sweeper.follow())
         try:
             await serve(
                 opened.client,
@@ -68,13 +70,16 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
                     operators.raise_hold,
                     watcher.watch_run,
                 ],
-                workflows=[TrainingRun, PromptGroup, Validation],
+                workflows=WORKFLOWS,
                 concurrency=ACTIVITIES_AT_ONCE,
                 pollers=4,
                 deployment=deployment_config(build),
                 polling=partial(take_over, opened.client, build, again=take_over_again),
             )
         finally:
+            sweeping.cancel()
+            await asyncio.wait([sweeping])
+            await sweeper.last_word()
             projecting.cancel()
             await readers.close()
 

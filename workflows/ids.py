@@ -14,3 +14,8 @@ def group_id(run: str, scope: str, first_prompt: int) -> str:
 def validation_id(run: str, scope: str) -> str:
     """Workflow id of a validation."""
     return f"stepwell/{run}/validation/{scope}"
+
+
+def run_of(workflow_id: str) -> str:
+    """Name of the run that a workflow belongs to; a run's name has no slash."""
+    return workflow_id.split("/")[1]

@@ -3,6 +3,7 @@
 from stepwell.events import (
     CheckpointSaved,
     GroupOpened,
+    HistoryArchived,
     PromptReplaced,
     RolloutEnded,
     RunCreated,
@@ -41,6 +42,8 @@ def blobs_of(event: Event) -> tuple[str, ...]:
             return folders_of(event)
         case RunCreated():
             return (event.task_set,)
+        case HistoryArchived():
+            return (event.history,)
         case _:
             return ()
 

@@ -18,6 +18,7 @@ from stepwell.audit.rules import (
     fates,
     gates,
     health,
+    quarantine,
     replacements,
     scores,
     settings,
@@ -26,6 +27,7 @@ from stepwell.audit.rules import (
     validations,
     versions,
 )
+from stepwell.audit.taint import Taint, taint_of_record
 
 
 class Rule(Protocol):
@@ -67,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     validations,
     gates,
     health,
+    quarantine,
     ending,
 )
 """A rule's name is its module's. What others build on comes first: the first finding is the one to look at."""
@@ -86,6 +89,8 @@ class Verification:
     """Events in them."""
     ledger: FateLedger
     """What became of its prompts."""
+    taint: Taint
+    """What somebody found not to be trusted, and what came of it; no rule fails for that."""
     results: tuple[RuleResult, ...]
     """One a rule."""
 
@@ -103,6 +108,7 @@ def verify(record: RunRecord) -> Verification:
         streams=len(record.streams),
         events=record.events,
         ledger=fate_ledger(record),
+        taint=taint_of_record(record),
         results=tuple(_apply(rule, record) for rule in RULES),
     )
 

@@ -10,13 +10,16 @@ from stepwell.events.checkpoint_saved import CheckpointSaved
 from stepwell.events.engine_started import EngineStarted
 from stepwell.events.group_closed import GroupClosed
 from stepwell.events.group_opened import GroupOpened
+from stepwell.events.history_archived import HistoryArchived
 from stepwell.events.hold_raised import HoldRaised
 from stepwell.events.operator_acted import OperatorActed
 from stepwell.events.prompt_replaced import PromptReplaced
+from stepwell.events.rollout_cleared import RolloutCleared
 from stepwell.events.rollout_ended import RolloutEnded
 from stepwell.events.rollout_failed import RolloutFailed
 from stepwell.events.rollout_graded import RolloutGraded
 from stepwell.events.rollout_restarted import RolloutRestarted
+from stepwell.events.rollout_tainted import RolloutTainted
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
 from stepwell.events.run_forked import RunForked
@@ -41,13 +44,16 @@ AnyEvent = Annotated[
     | EngineStarted
     | GroupClosed
     | GroupOpened
+    | HistoryArchived
     | HoldRaised
     | OperatorActed
     | PromptReplaced
+    | RolloutCleared
     | RolloutEnded
     | RolloutFailed
     | RolloutGraded
     | RolloutRestarted
+    | RolloutTainted
     | RunCreated
     | RunFinished
     | RunForked

@@ -39,6 +39,16 @@ def health_stream(run: str) -> str:
     return f"health/{run}"
 
 
+def quarantine_stream(run: str) -> str:
+    """Rollouts of the run that somebody marked as not to be trusted."""
+    return f"quarantine/{run}"
+
+
+def history_stream(run: str) -> str:
+    """Histories of the run's workflows that closed."""
+    return f"history/{run}"
+
+
 def weights_stream(run: str) -> str:
     """Every weight version of the run."""
     return f"weights/{run}"

@@ -1,10 +1,14 @@
 """Admission: which groups make a step's batch. The same closed groups give the same batch, in any order."""
 
+import hashlib
 from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from stepwell.events import StepAdmitted
+from stepwell.events.children import ChildHead, Commitment, commitment_blob, facts_of_children
 from stepwell.events.group_closed import Fate
+from stepwell.rl.batching import BatchManifest
 from stepwell.rl.schedule import generation_version
 
 
@@ -68,3 +72,26 @@ def admit(step: int, prompts_per_step: int, max_staleness: int, groups: Sequence
     counts = {fate: sum(group.fate is fate for group in groups) for fate in Fate}
     fates = {fate: count for fate, count in counts.items() if count}
     return Admission(step=step, prompts=trained, fates=fates)
+
+
+def step_admitted(manifest: BatchManifest, groups: Sequence[ChildHead]) -> StepAdmitted:
+    """The event that fixes a step's batch.
+
+    Args:
+        manifest: What it trains.
+        groups: Where each of its prompts' streams ends.
+    """
+    rewards = [sample.reward for sample in manifest.samples if sample.reward is not None]
+    children = list(groups)
+    facts = facts_of_children(children)
+    return StepAdmitted(
+        step=manifest.step,
+        manifest=hashlib.sha256(manifest.canonical_bytes()).hexdigest(),
+        group_facts=facts,
+        group_heads=Commitment(
+            count=len(children), heads=hashlib.sha256(commitment_blob(children)).hexdigest(), facts=facts
+        ),
+        rollouts=len(manifest.samples),
+        masked=sum(sample.mask is not None for sample in manifest.samples),
+        reward_mean=sum(rewards) / len(rewards) if rewards else 0.0,
+    )

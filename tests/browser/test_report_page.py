@@ -155,4 +155,4 @@ def test_the_page_is_dark_where_the_reader_prefers_that(chromium: str, folder: P
 
 def test_the_page_names_no_other_source(folder: Path) -> None:
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!data:)|https?://|@import|url\(", page.replace(HOSTILE, ""))
+    assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!data:|#)|https?://|@import|url\(", page.replace(HOSTILE, ""))

@@ -18,10 +18,8 @@ Signal = Literal["SIGKILL", "SIGSTOP"]
 """SIGKILL: the process is gone; SIGSTOP: it stalls, and comes back when others have done its work."""
 
 
-HEALTH = "health"
-"""Place of the stream that says what a run waited for, and for how long: what it holds depends on timing."""
-IN_EVERY_RUN = ("UsageRecorded", 0)
-"""The only event there that every run has."""
+IN_EVERY_RUN = {"health": ("UsageRecorded", 0), "history": ("HistoryArchived", 0)}
+"""Places of streams whose events depend on timing, each with the only event there that every run has."""
 
 
 DIGEST = 64
@@ -119,7 +117,7 @@ def appends_of(rows: Iterable[LedgerRow], run: str) -> list[Append]:
         place = place_of(row.stream, run)
         ordinal = seen.get((place, row.type), 0)
         seen[place, row.type] = ordinal + 1
-        if place == HEALTH and (row.type, ordinal) != IN_EVERY_RUN:
+        if IN_EVERY_RUN.get(place, (row.type, ordinal)) != (row.type, ordinal):
             continue
         event = EventName(place, row.type, ordinal)
         before = found.get((row.stream, row.xid))

@@ -17,7 +17,6 @@ from activities.folders import put_folder
 from activities.harness_rollout import HarnessFailed, HarnessHost
 from activities.policy_files import PolicyFiles
 from activities.rollout import RolloutActivities
-from activities.rollout_row import train_rows
 from activities.stores import Stores
 from db.blobs import BlobStore
 from db.database import Database
@@ -34,6 +33,7 @@ from stepwell.policy.engine_http.service import EngineService
 from stepwell.policy.protocol import GenerateRequest, Generation
 from stepwell.recipe.loading import load_recipe
 from stepwell.recipe.recipe import Recipe
+from stepwell.rl.rows import train_rows
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.manifest import TaskManifest, task_blob
 from stepwell.tasks.task import Task
