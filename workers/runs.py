@@ -113,6 +113,7 @@ async def _store(stores: Stores, sets: TaskSets) -> TaskManifest:
     return TaskManifest(
         train=await entries(sets.train),
         reserve=await entries(sets.reserve),
+        demonstrated=await entries(sets.demonstrated),
         main=await entries(sets.main),
         confirm=await entries(sets.confirm),
         heldout=await entries(sets.heldout),
