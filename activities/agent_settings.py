@@ -18,10 +18,14 @@ def tool_set(recipe: Recipe, calls: CallFormat | None = None) -> ToolSet:
     assert agent.chat is not None  # the recipe fills them in
     assert agent.command_timeout_s is not None
     assert agent.observation_chars is not None
+    assert agent.functions is not None
+    assert agent.prompt is not None
     return CodeActTools(
         calls or FORMATS[agent.chat].calls,
         command_timeout_s=agent.command_timeout_s,
         observation_chars=agent.observation_chars,
+        functions=agent.functions,
+        prompt=agent.prompt,
     )
 
 

@@ -16,6 +16,7 @@ from activities.recipe_at import recipe_at
 from activities.stores import Stores
 from activities.train_batch import read_batch
 from activities.trainer_memory import TrainerMemory, in_thread
+from activities.warm_up import warm_up
 from activities.weights_record import WeightsRecord
 from stepwell.contracts.run import RunRef, StepRef, VersionRef
 from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained, VersionCreated
@@ -59,15 +60,19 @@ class TrainingActivities:
             standing = weights.version(0)
             if standing is not None:
                 return standing
-            recipe = (await self._stores.run_facts(request.run)).recipe
+            facts = await self._stores.run_facts(request.run)
             began = time.monotonic()
-            folder = self._memory.scratch("version-0")
+            given, warmed = self._memory.scratch("given"), self._memory.scratch("version-0")
             try:
-                origin = await asyncio.to_thread(make_version_0, recipe, folder, self._models)
-                trainer = await asyncio.to_thread(_alone, recipe, folder)
+                origin, folder = await asyncio.to_thread(make_version_0, facts.recipe, given, self._models), given
+                if facts.recipe.warm_up is not None:
+                    origin = await warm_up(self._stores, facts, facts.recipe.warm_up, given, origin, warmed)
+                    folder = warmed
+                trainer = await asyncio.to_thread(_alone, facts.recipe, folder)
                 await self._record_version_0(weights, trainer, origin, began)
             finally:
-                shutil.rmtree(folder, ignore_errors=True)
+                for each in (given, warmed):
+                    shutil.rmtree(each, ignore_errors=True)
             return _standing(weights, 0)
 
     @activity.defn(name="train_step")

@@ -22,6 +22,7 @@ from stepwell.sandbox.protocol import SandboxError
 from stepwell.tasks.packages import NotEnoughTasks, PackageUnavailable
 from stepwell.tasks.r2e.images import ImagesUnfit
 from stepwell.tasks.r2e.task_set import BrokenSet
+from stepwell.tasks.set_file import BrokenSetFile
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
@@ -33,6 +34,7 @@ KNOWN_ERRORS = (
     BlobMissing,
     BlobStoreUnavailable,
     BrokenSet,
+    BrokenSetFile,
     CannotWrite,
     DatabaseUnavailable,
     DigestMismatch,

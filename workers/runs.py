@@ -135,6 +135,7 @@ async def store_task_sets(stores: Stores, sets: TaskSets) -> TaskManifest:
     return TaskManifest(
         train=await entries(sets.train),
         reserve=await entries(sets.reserve),
+        demonstrated=await entries(sets.demonstrated),
         main=await entries(sets.main),
         confirm=await entries(sets.confirm),
         heldout=await entries(sets.heldout),

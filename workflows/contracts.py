@@ -57,6 +57,7 @@ NOT_RETRYABLE = [
     "Inadmissible",
     "UnfinishedValidation",
     "RecipeError",
+    "WrongDemonstration",
 ]
 """Failures that would only repeat."""
 

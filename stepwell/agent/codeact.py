@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+from typing import Literal, get_args
 
 from stepwell.agent.codeact_editor import Edits, edit
-from stepwell.agent.codeact_tools import ALLOWED, INTRODUCTION, REQUIRED, TOOLS
+from stepwell.agent.codeact_tools import ALLOWED, REQUIRED, TOOLS, FunctionName, described, shown
 from stepwell.agent.protocol import NO_CALL, Action, Observation
 from stepwell.agent.tool_calls import JSON_CALLS, CallFormat, MalformedCall
 from stepwell.sandbox.protocol import ExecEnd, Sandbox
@@ -31,21 +32,31 @@ class CodeActTools:
         calls: Form of the calls.
         command_timeout_s: Longest that one command may run; a call may ask for less.
         observation_chars: Most characters of an observation: head and tail, with the number left out between.
+        functions: Those that are offered; a call of another one is a mistake.
+        prompt: How the policy is told of them: by their schemas, or by example calls.
     """
 
     name = "codeact"
 
     def __init__(
-        self, calls: CallFormat = JSON_CALLS, *, command_timeout_s: float = 60.0, observation_chars: int = 8000
+        self,
+        calls: CallFormat = JSON_CALLS,
+        *,
+        command_timeout_s: float = 60.0,
+        observation_chars: int = 8000,
+        functions: tuple[FunctionName, ...] = get_args(FunctionName),
+        prompt: Literal["schemas", "examples"] = "schemas",
     ) -> None:
         self._calls = calls
+        self._functions = functions
+        self._prompt = prompt
         self._edits = Edits()
         self._command_timeout_s = command_timeout_s
         self._observation_chars = observation_chars
 
     def system_prompt(self) -> str:
         """Role, tools and call format."""
-        return self._calls.describe(TOOLS, INTRODUCTION)
+        return (described if self._prompt == "schemas" else shown)(self._calls, self._functions)
 
     def parse(self, text: str) -> Action:
         """The first call in the text. Arguments that are no strings become their JSON text."""
@@ -56,8 +67,8 @@ class CodeActTools:
         if not calls:
             return _invalid(NO_CALL)
         tool = calls[0].name
-        if tool not in REQUIRED:
-            return _invalid(f"there is no function {tool!r}; there are {', '.join(REQUIRED)}")
+        if tool not in self._functions:
+            return _invalid(f"there is no function {tool!r}; there are {', '.join(self._functions)}")
         given = {key: _text(value) for key, value in calls[0].arguments.items()}
         if unknown := sorted(given.keys() - ALLOWED[tool]):
             return _invalid(f"{tool} has no argument {unknown[0]!r}; it has {', '.join(sorted(ALLOWED[tool]))}")

@@ -1,6 +1,10 @@
 """What the policy is told of the CodeAct tools: OpenHands' names and arguments."""
 
-from typing import Any
+from typing import Any, Literal
+
+from stepwell.agent.tool_calls import CallFormat, Parsed, ToolCall
+
+FunctionName = Literal["execute_bash", "str_replace_editor", "think", "finish"]
 
 INTRODUCTION = """\
 You are a software engineer. The repository in /work has the problem that the user describes. Find the cause, change \
@@ -39,3 +43,27 @@ TOOLS = (
 )
 REQUIRED = {tool["function"]["name"]: tuple(tool["function"]["parameters"]["required"]) for tool in TOOLS}
 ALLOWED = {tool["function"]["name"]: frozenset(tool["function"]["parameters"]["properties"]) for tool in TOOLS}
+BRIEF = """\
+The repository in /work has the problem that the user describes. Repair its source, then finish. Answer with one call, \
+like these:"""
+EXAMPLES: dict[str, tuple[dict[str, Any], ...]] = {
+    "execute_bash": ({"command": "grep -n word *.py"},),
+    "str_replace_editor": (
+        {"command": "view", "path": "/work/a.py", "view_range": [1, 9]},
+        {"command": "str_replace", "path": "/work/a.py", "old_str": "a - b", "new_str": "a + b"},
+    ),
+    "think": ({"thought": "The sum is wrong."},),
+    "finish": ({"message": "Repaired."},),
+}
+"""Calls that show how each function is called."""
+
+
+def described(calls: CallFormat, functions: tuple[FunctionName, ...]) -> str:
+    """System text with the schemas of functions, as models that were trained on tools know it."""
+    return calls.describe([tool for tool in TOOLS if tool["function"]["name"] in functions], INTRODUCTION)
+
+
+def shown(calls: CallFormat, functions: tuple[FunctionName, ...]) -> str:
+    """System text with example calls of functions instead of their schemas."""
+    examples = [ToolCall(name, arguments) for name in EXAMPLES if name in functions for arguments in EXAMPLES[name]]
+    return calls.write(Parsed(BRIEF, tuple(examples)))

@@ -15,7 +15,8 @@ class VersionCreated(Event):
     version: Literal[0] = 0
     """Always 0."""
     origin: str
-    """Where it comes from: `warm-up` or the digest of a given folder."""
+    """Where it comes from: `warm-up`, the digest of a given folder, or a warm-up of that with the digest of its
+    demonstrations."""
     digests: WeightDigests
     """What it is."""
     export: str

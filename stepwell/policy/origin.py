@@ -23,7 +23,7 @@ class Origin:
     """How a version 0 was made."""
 
     name: str
-    """`warm-up`, `shipped` and its digest, or the digest of a folder's weights."""
+    """`warm-up`, `shipped` and its digest, the digest of a folder's weights, or a warm-up of that."""
     probe_ids: tuple[int, ...]
     """Tokens of the probe."""
     metrics: dict[str, float]
@@ -31,7 +31,8 @@ class Origin:
 
 
 def make_version_0(recipe: Recipe, folder: Path, cache: Path) -> Origin:
-    """Writes the Hugging Face folder of version 0 to `folder`, which must not exist.
+    """Writes the Hugging Face folder of version 0 to `folder`, which must not exist; of a policy from outside, as it is
+    before its warm-up on demonstrations.
 
     Raises:
         FileNotFoundError: a folder policy lacks files.

@@ -10,11 +10,11 @@ from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import WarmUpConfig
 from stepwell.policy.micro.shipped import shipped
+from stepwell.recipe.policies import FolderPolicy, Smollm2Policy, WarmUpSection, refuse_useless_warm_up
 from stepwell.recipe.sections import (
     BANDS,
     AgentSection,
     FailureSection,
-    FolderPolicy,
     ForgedTasks,
     GateSection,
     LimitSection,
@@ -24,7 +24,6 @@ from stepwell.recipe.sections import (
     SamplingSection,
     SandboxSection,
     Section,
-    Smollm2Policy,
     ValidationSection,
 )
 from stepwell.rl.config import GrpoConfig, OptimiserConfig, PackingConfig
@@ -134,6 +133,8 @@ class Recipe(Section):
             )
         if isinstance(self.policy, MicroPolicy) and self.policy.version_0 == "shipped":
             self._fits_shipped(self.policy)
+        if self.warm_up is not None:
+            refuse_useless_warm_up(self.warm_up, self.agent, self.tasks, self.failures.reserve)
         if self.failures.min_prompts > self.run.prompts_per_step:
             raise ValueError(
                 f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
@@ -163,6 +164,11 @@ class Recipe(Section):
                 f"the shipped version 0 was shown the training tasks of tasks.seed = {made.tasks_seed}; with another "
                 'seed it may have seen what validates it: set policy.version_0 = "warm_up"'
             )
+
+    @property
+    def warm_up(self) -> WarmUpSection | None:
+        """The warm-up on demonstrations made from gold patches, if there is to be one."""
+        return None if isinstance(self.policy, MicroPolicy) else self.policy.warm_up
 
     @property
     def digest(self) -> str:

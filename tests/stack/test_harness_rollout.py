@@ -156,7 +156,9 @@ async def _record_run(
     run: str, ledger: Ledger, blobs: BlobStore, folder: Path, harness: list[str], agent: dict[str, object]
 ) -> None:
     raw = load_recipe(RECIPE).model_dump(mode="json")
-    raw["agent"] |= {"harness": harness, "stop_when_stuck": False, "max_turns": 8} | agent
+    own: dict[str, object] = {"harness": harness, "stop_when_stuck": False, "functions": None, "prompt": None}
+    raw["agent"] |= own | {"max_turns": 8} | agent
+    raw["policy"]["warm_up"] = None
     recipe = Recipe.model_validate(raw)
     manifest = await blobs.put(TaskManifest(train=(), main=(), confirm=(), heldout=()).blob())
     created = RunCreated(recipe=recipe.model_dump(mode="json"), recipe_digest=recipe.digest, task_set=manifest.digest)

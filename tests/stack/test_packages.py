@@ -179,7 +179,7 @@ async def test_a_recipe_gets_its_tasks_from_packages(
     real: ForgedPackage, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("STEPWELL_HOME", str(cache.parent))
-    settings = ['tasks.packages=["h11"]', "tasks.held_out=[]", "tasks.train=1", "run.max_steps=1"]
+    settings = ['tasks={source="package", packages=["h11"], train=1}', 'policy={kind="smollm2"}', "run.max_steps=1"]
     settings += ["validation.tasks=1", "validation.heldout_tasks=0"]
     sets = await make_task_sets(load_recipe(RECIPES / "smollm2.toml", settings))
     assert sets.train == (*real.train, *real.train)

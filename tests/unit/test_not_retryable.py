@@ -15,6 +15,7 @@ HOMES = {
     "Inadmissible": "stepwell.rl.admission",
     "UnfinishedValidation": "activities.validation",
     "RecipeError": "stepwell.recipe.loading",
+    "WrongDemonstration": "stepwell.policy.gold_demonstrations",
 }
 
 

@@ -82,10 +82,10 @@ def test_settings_of_a_warm_up_that_is_not_made_are_refused() -> None:
 
 
 def test_the_agent_of_the_benchmark_is_the_default() -> None:
-    agent = load_recipe(RECIPES / "smollm2.toml").agent
+    agent = AgentSection(tools="codeact", max_turn_tokens=1)
     assert (agent.chat, agent.command_timeout_s, agent.observation_chars, agent.stop_when_stuck) == (
         *("chatml", 60.0, 8000),
         True,
     )
-    bare = AgentSection(tools="codeact", max_turn_tokens=1)
-    assert (bare.max_turns, bare.max_context_tokens) == (30, 65_536)
+    assert agent.functions == ("execute_bash", "str_replace_editor", "think", "finish")
+    assert (agent.prompt, agent.max_turns, agent.max_context_tokens) == ("schemas", 30, 65_536)
