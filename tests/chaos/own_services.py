@@ -16,7 +16,8 @@ from db.database import Database
 from db.ledger import Ledger
 from db.migrate import upgrade
 from db.recorded import Recorded
-from stepwell.events import RolloutEnded, StepAdmitted, StepTrained, TurnRecorded
+from stepwell.events import RolloutEnded, StepAdmitted, StepDispatched, StepTrained, TurnRecorded
+from stepwell.events.base import Event
 from tests.chaos.outcome import at_s, repeated_steps, turns_of
 from tests.chaos.table import SAME, Row
 from tests.stack.tiny_run import TinyRun
@@ -101,11 +102,26 @@ def in_a_rollout_of(step: int) -> Happened:
 def training(step: int) -> Happened:
     """The step's batch is fixed, and its version not made."""
 
-    def happened(events: Iterable[Recorded]) -> bool:
-        kinds = [(type(each.event), getattr(each.event, "step", None)) for each in events]
-        return (StepAdmitted, step) in kinds and (StepTrained, step) not in kinds
+    return lambda events: (StepAdmitted, step) in (kinds := _kinds(events)) and (StepTrained, step) not in kinds
 
-    return happened
+
+@asynccontextmanager
+async def about_to_train(run: TinyRun, step: int) -> AsyncIterator[None]:
+    """The step's batch is fixed, and its version not made: for the block the trainer is stopped there, so that the
+    moment cannot pass before the test sees it."""
+    await run.until(lambda events: (StepDispatched, step) in _kinds(events))
+    trainer = run.worker("trainer")
+    trainer.suspend()
+    try:
+        await run.until(lambda events: (StepAdmitted, step) in _kinds(events))
+        assert (StepTrained, step) not in _kinds(await run.events())
+        yield
+    finally:
+        trainer.resume()
+
+
+def _kinds(events: Iterable[Recorded]) -> set[tuple[type[Event], int | None]]:
+    return {(type(each.event), getattr(each.event, "step", None)) for each in events}
 
 
 async def told(run: TinyRun, line: str, *, within_s: float) -> float:

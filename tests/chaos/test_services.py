@@ -11,14 +11,13 @@ import pytest
 import pytest_asyncio
 
 from tests.chaos.own_services import (
-    Happened,
     OwnServices,
+    about_to_train,
     ended_as,
     in_a_rollout_of,
     own_services,
     row,
     told,
-    training,
 )
 from tests.chaos.table import ChaosTable
 from tests.stack.tiny_run import TinyRun
@@ -77,31 +76,33 @@ async def test_run_waits_for_servers_that_are_all_away_and_says_so(
 @pytest.mark.parametrize(
     ("service", "number", "moment"),
     [
-        (TEMPORAL, signal.SIGKILL, in_a_rollout_of(1)),
-        (TEMPORAL, signal.SIGKILL, training(1)),
-        (POSTGRES, signal.SIGKILL, in_a_rollout_of(1)),
-        (POSTGRES, signal.SIGQUIT, training(1)),  # as by `pg_ctl stop -m immediate`
-        (S3, signal.SIGKILL, training(1)),
+        (TEMPORAL, signal.SIGKILL, "rollouts"),
+        (TEMPORAL, signal.SIGKILL, "training"),
+        (POSTGRES, signal.SIGKILL, "rollouts"),
+        (POSTGRES, signal.SIGQUIT, "training"),  # as by `pg_ctl stop -m immediate`
+        (S3, signal.SIGKILL, "training"),
     ],
-    ids=["temporal-rollouts", "temporal-training", "postgres-rollouts", "postgres-training", "seaweedfs-training"],
 )
 async def test_run_ends_as_undisturbed_after_a_servers_death(
     service: ServiceName,
     number: signal.Signals,
-    moment: Happened,
+    moment: str,
     servers: OwnServices,
     undisturbed: dict[str, object],
     tmp_path: Path,
     chaos_table: ChaosTable,
-    request: pytest.FixtureRequest,
 ) -> None:
-    name = request.node.callspec.id
-    with running(servers, f"died-{name}", tmp_path) as run:
-        await run.until(moment)
-        at = time.time()
-        servers.signal(service, number)
+    with running(servers, f"died-{service}-{moment}", tmp_path) as run:
+        if moment == "training":
+            async with about_to_train(run, 1):
+                at = time.time()
+                servers.signal(service, number)
+        else:
+            await run.until(in_a_rollout_of(1))
+            at = time.time()
+            servers.signal(service, number)
         events = await ended_as(undisturbed, run)
-        chaos_table.add(row(events, f"step 1, {name.partition('-')[2]}", service, number.name, at))
+        chaos_table.add(row(events, f"step 1, {moment}", service, number.name, at))
 
 
 @pytest.mark.long

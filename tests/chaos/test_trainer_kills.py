@@ -3,7 +3,7 @@ undisturbed trainer makes of the same batches."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,11 @@ from db.blobs import BlobStore
 from db.database import Database
 from db.engines import Engines
 from db.ledger import Ledger
-from db.recorded import Recorded
 from stepwell.contracts.operators import OperatorNote, PauseNote
-from stepwell.events import CheckpointSaved, StepAdmitted, StepTrained, TurnRecorded
+from stepwell.events import CheckpointSaved, TurnRecorded
 from stepwell.events.streams import weights_stream
 from tests.chaos.driven_trainer import DrivenTrainer, Moment, driven_trainer, stop_process
+from tests.chaos.own_services import about_to_train
 from tests.chaos.own_worker import own_worker
 from tests.recorded_batches import record_batches, recorded_recipe
 from tests.stack.steering import Helm
@@ -152,16 +152,6 @@ async def test_worker_of_two_ranks_is_killed_and_another_goes_on(
     assert await digests_of(ledger, run) == undisturbed(recorded)[1:]
 
 
-def in_training_of(step: int) -> Callable[[list[Recorded]], bool]:
-    """The step's batch is fixed, and its version not made."""
-
-    def happened(events: Iterable[Recorded]) -> bool:
-        steps = {(type(each.event), getattr(each.event, "step", None)) for each in events}
-        return (StepAdmitted, step) in steps and (StepTrained, step) not in steps
-
-    return happened
-
-
 async def until_engines(engines: Engines, run: str, count: int) -> None:
     """Waits until so many engines of a run are alive."""
     deadline = time.monotonic() + 120.0
@@ -183,9 +173,10 @@ async def test_run_of_two_engines_and_two_ranks_that_loses_one_ends_as_an_undist
     with own_worker(services_home, tmp_path / "engine.log", "engine", "--run", run.name):
         await until_engines(Engines(connections), run.name, 2)
         await helm.ask(run.name, "resume", OperatorNote(reason="it is here"))
-        await run.until(in_training_of(3))
-        (rank,) = [child for child in run.worker("trainer").children() if "rank_process" in " ".join(child.cmdline())]
-        rank.kill()
+        async with about_to_train(run, 3):
+            trainer = run.worker("trainer")
+            (rank,) = [child for child in trainer.children() if "rank_process" in " ".join(child.cmdline())]
+            rank.kill()
         assert await run.finish() == 0, run.output
     assert "worker trainer" not in run.output, "the worker itself went on"
     turns = [each.event for each in await run.events() if isinstance(each.event, TurnRecorded)]
