@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from activities.retraining import Outcome, Retraining
 from activities.stores import Stores
@@ -46,12 +47,14 @@ async def audit(database: DatabaseUrls, bucket: S3Address, tmp_path: Path):
     await connections.close()
 
 
-@pytest.fixture
-async def trained(ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str], tmp_path: Path) -> str:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def trained(
+    ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str], tmp_path_factory: pytest.TempPathFactory
+) -> str:
     """A run of three steps, with checkpoints of the versions 0 and 2."""
     run = fresh()
     await record_batches(ledger, blobs, run, recorded_recipe(checkpoint_every=2), PROMPTS, seed=run)
-    trainers = Trainers(ledger, blobs, tmp_path).another()
+    trainers = Trainers(ledger, blobs, tmp_path_factory.mktemp("trained")).another()
     await trainers.create(run)
     for step in range(3):
         await trainers.train(run, step)
