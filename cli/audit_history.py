@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import json
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -53,7 +54,10 @@ def run(args: argparse.Namespace) -> int:
     from db.migrate import check  # imported here: they take a second, which `--help` should not
     from workers.services.addresses import resolve
     from workers.services.lifecycle import held
+    from workers.services.watch import quieten_client
 
+    quieten_client()
+    logging.getLogger("temporalio").setLevel(logging.CRITICAL)  # a history that does not replay is told below
     resolve()  # says what to do where there never were any services, instead of starting empty ones
     with held() as addresses:
         check(addresses.auditor)

@@ -10,6 +10,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from pydantic import ValidationError
+
 from activities.stores import NoSuchRun
 from db.blobs import BlobStore
 from db.database import Database
@@ -19,6 +21,7 @@ from db.step_record import RunSteps
 from stepwell.audit.replaying.difference import Difference
 from stepwell.audit.replaying.replay import StepReplay, replay
 from stepwell.audit.replaying.rows import row_differences
+from stepwell.recipe.loading import RecipeError
 from workers.lifetime import die_with_parent
 from workers.services.addresses import Addresses
 
@@ -69,7 +72,13 @@ class StepReplayer:
         self._runner.run(self._database.close())
 
     async def _open(self, run: str) -> RunSteps:
-        steps = await RunSteps.open(Ledger(self._database), BlobStore(self._database, self._objects), run)
+        try:
+            steps = await RunSteps.open(Ledger(self._database), BlobStore(self._database, self._objects), run)
+        except ValidationError as error:
+            raise RecipeError(
+                f"run {run}: what decides its batches cannot be read from its recipe ({error.errors()[0]['msg']}); "
+                "`stepwell audit verify` names the key"
+            ) from error
         if steps is None:
             raise NoSuchRun(f"the ledger has no run {run!r}")
         return steps
@@ -88,6 +97,7 @@ def step_replayer(addresses: Addresses, run: str) -> Generator[StepReplayer]:
 
     Raises:
         NoSuchRun: there is no such run.
+        RecipeError: what decides its batches cannot be read.
         DatabaseUnavailable: no answer.
     """
     with asyncio.Runner() as runner:

@@ -28,6 +28,7 @@ TREE = "7" * 64
 TEST = "tests/test_it.py::test_works"
 """The only hidden test of every task."""
 FAILURES = {Fate.QUARANTINED: "data", Fate.SKIPPED: "operator"}
+CAUSES = {Fate.QUARANTINED: "the task is broken", Fate.SKIPPED: "it is not wanted"}
 
 
 async def write_group(book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate) -> None:
@@ -45,7 +46,7 @@ async def write_group(book: Book, scope: str, prompt: int, *, version: int, task
         scores=[event.score if event else None for event in graded],
         children=children,
         rollout_facts=facts_of_children(children),
-        cause=f"{fate}" if fate in FAILURES else "",
+        cause=CAUSES.get(fate, ""),
     )
     await book.append(stream, closed)
 
@@ -78,7 +79,9 @@ async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: in
     await book.append(stream, told(AttemptOpened), turn)
     is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
     if is_unlucky or fate in FAILURES:
-        await book.append(stream, told(RolloutFailed, failure=FAILURES.get(fate, "infra"), cause=f"{fate}"))
+        await book.append(
+            stream, told(RolloutFailed, failure=FAILURES.get(fate, "infra"), cause=CAUSES.get(fate, "no luck"))
+        )
         return
     key, score = f"{book.run}-{scope}-{prompt}-{sample}", float(sample == 0)
     ended = told(

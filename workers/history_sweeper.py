@@ -124,6 +124,7 @@ class HistorySweeper:
                 newest = execution.close_time
         count = sum([await self._sweep_run(run, executions, rest) for run, executions in listed.items()])
         self._since = newest
+        self._archives = {run: archive for run, archive in self._archives.items() if run in listed}
         return count
 
     async def _sweep_run(self, run: str, executions: Sequence[WorkflowExecution], rest: float) -> int:

@@ -211,7 +211,7 @@ def test_the_command_prints_a_line_a_rule_and_exits_0(
     assert (
         "prompts of training: 7 dispatched (1 in place of failed ones) = 1 quarantined + 1 skipped + 5 trained" in lines
     )
-    assert "        step 0 · prompt 1: quarantined: no cause is recorded" in lines
+    assert "        step 0 · prompt 1: quarantined: the task is broken" in lines
     assert "prompts of validation: 4 dispatched = 4 validated" in lines
     assert "trained rollouts are as long as generated ones in tokens (KS 0.00)" in lines
     assert command(book.run, "--json") == 0
