@@ -10,6 +10,8 @@ OWNERS: dict[str, str] = {
     "run": "control",
     "operator": "control",
     "health": "control",
+    "seal": "control",
+    "deleted": "control",
     "prompt": "control",
     "validation": "control",
     "trial": "control",

@@ -244,6 +244,7 @@ class Arena:
                 "rollout",
                 "engine",
                 "health",
+                "seal",
                 "verdict",
             ):
                 played.events += await Ledger(database).read_prefix(f"{prefix}/")
