@@ -44,7 +44,7 @@ async def write_group(book: Book, scope: str, prompt: int, *, version: int, task
 
 async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate) -> None:
     stream = rollout_stream(book.run, scope, prompt, sample)
-    payload = await book.put(canonical_json({"tokens": [1, 2, sample]}))
+    payload = await book.put(canonical_json({"tokens": [1, 2, sample], "of": stream}))
     turn = told(TurnRecorded, payload=payload, version=version, generated_tokens=5, tree=TREE, engine=ENGINE)
     await book.append(stream, told(AttemptOpened), turn)
     is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from stepwell.audit.blob_names import blobs_of
 from stepwell.audit.dispatched import AuditedStep, steps_of
+from stepwell.audit.projected import NOT_COMPARED, Projected
 from stepwell.audit.recipe import AuditedRecipe
 from stepwell.events import (
     GroupClosed,
+    PayloadDeleted,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
@@ -25,7 +27,7 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event, facts_digest
 from stepwell.events.children import ChildHead
-from stepwell.events.streams import operator_stream, run_stream, weights_stream
+from stepwell.events.streams import deleted_stream, operator_stream, run_stream, seal_stream, weights_stream
 from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
@@ -120,6 +122,10 @@ class RunRecord:
     """What is wrong with a blob, by its digest."""
     documents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Bytes of the batch manifests and of the lists of children, by digest, those that are present."""
+    missing_blobs: frozenset[str] = frozenset()
+    """Of the faults, blobs that are not stored at all."""
+    projected: Projected = NOT_COMPARED
+    """Tables for reading."""
 
     @property
     def run_events(self) -> StreamRecord:
@@ -130,6 +136,11 @@ class RunRecord:
     def operators(self) -> StreamRecord:
         """What operators did, and what waited for them; empty where nobody did anything."""
         return self._stream(operator_stream(self.run))
+
+    @property
+    def seals(self) -> StreamRecord:
+        """The run's key and signed heads; empty for a run that is not signed."""
+        return self._stream(seal_stream(self.run))
 
     @property
     def weights(self) -> StreamRecord | None:
@@ -171,6 +182,12 @@ class RunRecord:
         """Dispatched steps with their prompts, by number."""
         return steps_of(self.run, self.run_events.events)
 
+    def deletion(self, digest: str) -> PayloadDeleted | None:
+        """That a blob's bytes were deleted; None if they were not."""
+        stream = self.streams.get(deleted_stream(digest))
+        found = stream.first(PayloadDeleted) if stream else None
+        return found[1] if found and found[1].digest == digest else None
+
     def closing(self, prompt: str) -> GroupClosed | None:
         """How a prompt's group ended, by its stream; None while it has not."""
         group = self.streams.get(prompt)
@@ -196,7 +213,14 @@ class RecordBuilder:
         self._events = 0
         self._named: dict[str, Naming] = {}
 
-    def add(self, name: str, events: Sequence[Event], hashes: Sequence[str], fault: ChainFault | None = None) -> None:
+    def add(
+        self,
+        name: str,
+        events: Sequence[Event],
+        hashes: Sequence[str],
+        fault: ChainFault | None = None,
+        bodies: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         """Takes in a stream.
 
         Args:
@@ -204,6 +228,7 @@ class RecordBuilder:
             events: Its events from 0 on, those before the first that does not verify.
             hashes: The hash of each.
             fault: Where it stops to verify, if it does.
+            bodies: As for `facts_digest`.
         """
         if fault is not None:
             self._faults.append(fault)
@@ -219,7 +244,7 @@ class RecordBuilder:
             events=tuple(Placed(seq, event) for seq, event in enumerate(events) if not isinstance(event, TurnRecorded)),
             turns=tuple(_mark(seq, event) for seq, event in enumerate(events) if isinstance(event, TurnRecorded)),
             hashes=(hashes[-1],) if is_rollout else tuple(hashes),
-            child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events)),
+            child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events, bodies)),
         )
 
     def has(self, name: str) -> bool:
@@ -240,7 +265,13 @@ class RecordBuilder:
         return dict(self._named)
 
     def build(
-        self, *, named_blobs: Mapping[str, Naming], blob_faults: Mapping[str, str], documents: Mapping[str, bytes]
+        self,
+        *,
+        named_blobs: Mapping[str, Naming],
+        blob_faults: Mapping[str, str],
+        documents: Mapping[str, bytes],
+        missing_blobs: Iterable[str] = (),
+        projected: Projected = NOT_COMPARED,
     ) -> RunRecord:
         """The record.
 
@@ -248,6 +279,8 @@ class RecordBuilder:
             named_blobs: `named_blobs()`, and the files of the folders that they list.
             blob_faults: What is wrong with a blob, by its digest.
             documents: Bytes of the batch manifests and of the lists of children, by digest.
+            missing_blobs: Of `blob_faults`, those that are not stored at all.
+            projected: The tables for reading.
         """
         return RunRecord(
             run=self._run,
@@ -257,6 +290,8 @@ class RecordBuilder:
             named_blobs=named_blobs,
             blob_faults=blob_faults,
             documents=documents,
+            missing_blobs=frozenset(missing_blobs),
+            projected=projected,
         )
 
 

@@ -1,5 +1,6 @@
 """Applies every rule to a run's record."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from stepwell.audit.rules import (
     attestations,
     batches,
     blobs,
+    budgets,
     chains,
     commitments,
     curriculum,
@@ -17,14 +19,18 @@ from stepwell.audit.rules import (
     fates,
     gates,
     health,
+    operators,
+    projections,
     replacements,
     scores,
+    seals,
     settings,
     skips,
     steps,
     validations,
     versions,
 )
+from stepwell.audit.signed import Anchor, Signed, check_anchors, signed
 
 
 class Rule(Protocol):
@@ -63,9 +69,13 @@ RULES: tuple[Rule, ...] = (
     scores,
     batches,
     validations,
+    operators,
     gates,
+    budgets,
     health,
     ending,
+    seals,
+    projections,
 )
 """A rule's name is its module's. What others build on comes first: the first finding is the one to look at."""
 
@@ -84,8 +94,10 @@ class Verification:
     """Events in them."""
     ledger: FateLedger
     """What became of its prompts."""
+    signed: Signed
+    """How far it is signed."""
     results: tuple[RuleResult, ...]
-    """One a rule."""
+    """One a rule, and one for the anchors if there were any."""
 
     @property
     def holds(self) -> bool:
@@ -93,15 +105,19 @@ class Verification:
         return not any(result.findings for result in self.results)
 
 
-def verify(record: RunRecord) -> Verification:
-    """Applies every rule."""
+def verify(record: RunRecord, anchors: Sequence[Anchor] = ()) -> Verification:
+    """Applies every rule, and compares with what was anchored elsewhere."""
+    results = [_apply(rule, record) for rule in RULES]
+    if anchors:
+        results.append(check_anchors(record, anchors))
     return Verification(
         run=record.run,
         finished=None if record.finished is None else record.finished.end.value,
         streams=len(record.streams),
         events=record.events,
         ledger=fate_ledger(record),
-        results=tuple(_apply(rule, record) for rule in RULES),
+        signed=signed(record),
+        results=tuple(results),
     )
 
 

@@ -32,15 +32,13 @@ def check(record: RunRecord, tally: Tally) -> None:
                 f"attests version {event.version} as {event.digest}, trained was {wanted}",
             )
             attested.add((stream.name, event.version))
+    by_engine = {(name.removeprefix(engine_stream(record.run, "")), version) for name, version in attested}
     for rollout in record.of_kind("rollout"):
-        for turn in rollout.turns:
-            engine = engine_stream(record.run, turn.engine)
-            tally.expect(
-                (engine, turn.version) in attested,
-                rollout.name,
-                turn.seq,
-                f"turn {turn.turn} is by {turn.engine} under version {turn.version}, which it never attested",
-            )
+        tally.checked += len(rollout.turns)
+        for turn in rollout.turns:  # of a big run the most by far: words only where something is wrong
+            if (turn.engine, turn.version) not in by_engine:
+                what = f"turn {turn.turn} is by {turn.engine} under version {turn.version}, which it never attested"
+                tally.findings.append(Finding(rollout.name, turn.seq, what))
 
 
 def _check_order(engine: StreamRecord, tally: Tally) -> None:

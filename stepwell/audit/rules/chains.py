@@ -22,6 +22,8 @@ TYPES: Mapping[str, frozenset[str]] = {
     ),
     "operator": frozenset({"OperatorActed", "HoldRaised"}),
     "health": frozenset({"StallBegan", "StallEnded", "UsageRecorded"}),
+    "seal": frozenset({"KeyDeclared", "HeadSigned"}),
+    "deleted": frozenset({"PayloadDeleted"}),
     "weights": frozenset({"VersionCreated", "StepTrained", "CheckpointSaved", "AttemptOpened"}),
     "prompt": frozenset({"GroupOpened", "GroupClosed"}),
     "rollout": frozenset(
@@ -39,10 +41,12 @@ FIRST: Mapping[str, str] = {
     "validation": "ValidationOpened",
     "verdict": "VerdictReached",
     "engine": "EngineStarted",
+    "seal": "KeyDeclared",
+    "deleted": "PayloadDeleted",
 }
 """Type of a stream's first event."""
 
-LAST = frozenset({"RunFinished", "GroupClosed", "ValidationClosed", "VerdictReached"})
+LAST = frozenset({"RunFinished", "GroupClosed", "ValidationClosed", "VerdictReached", "PayloadDeleted"})
 """Types after which nothing follows in their stream."""
 
 

@@ -4,7 +4,7 @@ import json
 
 from pydantic import TypeAdapter, ValidationError
 
-from stepwell.audit.finding import Tally
+from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, StreamRecord
 from stepwell.events import (
     GroupClosed,
@@ -136,7 +136,9 @@ def _check_commitment(
 def _compare(record: RunRecord, children: list[ChildHead], stream: str, seq: int, tally: Tally) -> None:
     for child in children:
         found = record.streams[child.stream].child if child.stream in record.streams else None
-        tally.expect(found == child, stream, seq, _difference(child, found))
+        tally.checked += 1
+        if found != child:
+            tally.findings.append(Finding(stream, seq, _difference(child, found)))
 
 
 def _difference(child: ChildHead, found: ChildHead | None) -> str:
