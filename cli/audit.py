@@ -2,7 +2,7 @@
 
 import argparse
 
-from cli import audit_verify
+from cli import audit_anchor, audit_export, audit_redact, audit_verify
 
 
 def add_parser(
@@ -11,5 +11,5 @@ def add_parser(
     """Adds the verb."""
     parser = subparsers.add_parser("audit", help="check a run from its ledger")
     actions = parser.add_subparsers(dest="audit_action", required=True, metavar="ACTION")
-    for action in (audit_verify,):
+    for action in (audit_verify, audit_export, audit_anchor, audit_redact):
         action.add_parser(actions)
