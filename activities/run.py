@@ -6,6 +6,7 @@ from temporalio import activity
 
 from activities.adoption import adopt
 from activities.folds import fold_run_streams
+from activities.seals import Sealer
 from activities.stores import Stores
 from db.engines import Engines
 from db.recorded import Recorded
@@ -33,13 +34,15 @@ REPLACEABLE = (Fate.QUARANTINED, Fate.ABANDONED)
 class RunActivities:
     """Implements what `TrainingRun` asks of the ledger."""
 
-    def __init__(self, stores: Stores, engines: Engines) -> None:
+    def __init__(self, stores: Stores, engines: Engines, sealer: Sealer) -> None:
         self._stores = stores
         self._engines = engines
+        self._sealer = sealer
 
     @activity.defn(name="fold_run")
     async def fold_run(self, request: RunRef) -> RunFold:
-        """Where the run stands."""
+        """Where the run stands; before anything else, its key is declared."""
+        await self._sealer.declare(request.run)
         run, operator = run_stream(request.run), operator_stream(request.run)
         streams = await self._stores.ledger.read_many([run, operator])
         return fold_run_streams(streams[run], streams[operator], await self._stores.weights(request.run))
@@ -106,7 +109,7 @@ class RunActivities:
 
     @activity.defn(name="complete_step")
     async def complete_step(self, request: CompleteRequest) -> VersionRef:
-        """Records that the trainer made a version."""
+        """Records that the trainer made a version, and signs what stands."""
         made = request.made
         await self._stores.append_next(
             run_stream(request.run),
@@ -118,14 +121,16 @@ class RunActivities:
                 weights_head=made.head,
             ),
         )
+        await self._sealer.sign(request.run, str(request.step))
         return made
 
     @activity.defn(name="finish_run")
     async def finish_run(self, request: FinishRequest) -> RunRef:
-        """Closes the run's stream."""
+        """Closes the run's stream, and signs what stands."""
         await self._stores.append_next(
             run_stream(request.run), RunFinished(end=request.end, version=request.version, cause=request.cause)
         )
+        await self._sealer.sign(request.run, "finished")
         return RunRef(run=request.run)
 
     @activity.defn(name="list_engines")

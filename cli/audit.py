@@ -3,11 +3,14 @@
 import argparse
 
 from cli import (
+    audit_anchor,
     audit_counterfactual,
     audit_explain,
+    audit_export,
     audit_fork,
     audit_history,
     audit_quarantine,
+    audit_redact,
     audit_regrade,
     audit_replay,
     audit_retrain,
@@ -31,5 +34,8 @@ def add_parser(
         audit_counterfactual,
         audit_regrade,
         audit_quarantine,
+        audit_export,
+        audit_anchor,
+        audit_redact,
     ):
         action.add_parser(actions)

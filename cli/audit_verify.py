@@ -1,16 +1,16 @@
 """`stepwell audit verify`: checks a run, finished or not, from its ledger and its blobs alone."""
 
 import argparse
-import asyncio
 import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from cli.audit_stores import AuditStores
     from stepwell.audit.fate_ledger import FateLedger
     from stepwell.audit.finding import RuleResult
+    from stepwell.audit.signed import Anchor
     from stepwell.audit.verification import Verification
-    from workers.services.addresses import Addresses
 
 SHOWN = 5
 """Findings of a rule, and causes of fates, that are printed; `--json` gives all."""
@@ -28,20 +28,24 @@ def add_parser(
         "long as what was generated. Exit 0 if every rule holds, 1 if not, 2 if there is no such run.",
     )
     action.add_argument("name", metavar="RUN", help="name of the run")
+    action.add_argument(
+        "--anchor",
+        action="append",
+        default=[],
+        metavar="LINE",
+        help="what `stepwell audit anchor` printed once, and was kept elsewhere: it must still stand",
+    )
     action.add_argument("--json", action="store_true", help="print one JSON object, with every finding")
     action.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Verifies; 0 if every rule holds."""
-    from db.migrate import check  # imported here: they take a second, which `--help` should not
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.audit_stores import on_run  # imported here: it takes a second, which `--help` should not
+    from stepwell.audit.signed import Anchor
 
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
-        verification = asyncio.run(_verify(addresses, args.name))
+    anchors = [Anchor.parse(line) for line in args.anchor]
+    verification = on_run(args.name, lambda stores: _verify(stores, args.name, anchors))
     if args.json:
         said = {**asdict(verification), "ledger": verification.ledger.as_json()}
         said |= {"taint": verification.taint.as_json(), "holds": verification.holds}
@@ -63,7 +67,7 @@ def lines(verification: "Verification") -> list[str]:
         said += [f"        {finding}" for finding in result.findings[:SHOWN]]
         if len(result.findings) > SHOWN:
             said.append(f"        and {len(result.findings) - SHOWN:,} more; --json names all")
-    said += ["", *_fates(verification.ledger), ""]
+    said += ["", *_fates(verification.ledger), verification.signed.words(), ""]
     if verification.taint.marks:
         said += [verification.taint.words(), ""]
     failed = [result for result in verification.results if result.findings]
@@ -94,26 +98,10 @@ def _count(result: "RuleResult") -> str:
     return f"{result.checked:,} {result.unit}{failed}"
 
 
-async def _verify(addresses: "Addresses", name: str) -> "Verification":
-    """Reads and verifies a run.
-
-    Raises:
-        NoSuchRun: there is none of this name.
-    """
-    from cli.reading import open_reader
-    from db.blobs import BlobStore
-    from db.database import Database
-    from db.objects import ObjectStore
+async def _verify(stores: "AuditStores", name: str, anchors: "list[Anchor]") -> "Verification":
     from db.run_record import read_run
     from stepwell.audit.verification import verify
 
-    async with open_reader(addresses) as reader:
-        await reader.require(name)
-    database, objects = Database(addresses.auditor), ObjectStore(addresses.bucket)
-    try:
-        record = await read_run(database, BlobStore(database, objects), name)
-        assert record is not None, f"run {name} has events, and no record"
-        return verify(record)
-    finally:
-        await objects.close()
-        await database.close()
+    record = await read_run(stores.database, stores.blobs, name)
+    assert record is not None, f"run {name} has events, and no record"
+    return verify(record, anchors)

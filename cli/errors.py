@@ -2,6 +2,7 @@
 
 from activities.stores import NoSuchRun
 from activities.weights_record import NoVersion
+from cli.audit_redact import NotRedacted
 from cli.live.page_file import CannotWrite
 from cli.step_range import NoSuchStep
 from db.errors import (
@@ -13,12 +14,16 @@ from db.errors import (
     NewerDatabase,
     OldDatabase,
 )
+from db.run_export import NotWithheld
+from stepwell.audit.bundle import BundleExists
 from stepwell.audit.counterfactual import NotComputable
 from stepwell.audit.provenance.reference import NoSuchThing
+from stepwell.audit.signed import NoAnchor
 from stepwell.events import UnknownEvent
 from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
+from stepwell.signing import UnusableKey
 from stepwell.tasks.packages import NotEnoughTasks, PackageUnavailable
 from stepwell.tasks.r2e.images import ImagesUnfit
 from stepwell.tasks.r2e.task_set import BrokenSet
@@ -26,7 +31,17 @@ from stepwell.tasks.set_file import BrokenSetFile
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
-USAGE_ERRORS = (RecipeError, NoSuchRun, NoSuchStep, NoSuchThing, NotComputable)
+USAGE_ERRORS = (
+    BundleExists,
+    NoAnchor,
+    NoSuchRun,
+    NoSuchStep,
+    NoSuchThing,
+    NotComputable,
+    NotRedacted,
+    NotWithheld,
+    RecipeError,
+)
 """What was asked for does not exist or cannot be: exit 2."""
 
 KNOWN_ERRORS = (
@@ -48,6 +63,7 @@ KNOWN_ERRORS = (
     SandboxError,
     ServiceError,
     UnknownEvent,
+    UnusableKey,
     WorkerFailed,
 )
 """What failed says why and what to do: exit 1."""

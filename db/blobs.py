@@ -10,12 +10,13 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Row, text
 
+from db.checked_blobs import Checked
 from db.database import Database
 from db.errors import BlobCorrupt, BlobMissing
 from db.objects import ObjectStore
@@ -36,7 +37,7 @@ _RETAIN = text(
     "WITH found AS (SELECT digest FROM blobs WHERE digest = :digest), kept AS ("
     "INSERT INTO blob_retentions SELECT digest, :retention FROM found ON CONFLICT DO NOTHING) SELECT digest FROM found"
 )
-_FIND_SIZE = text("SELECT size_bytes FROM blobs WHERE digest = :digest")
+_FIND_SIZES = text("SELECT digest, size_bytes FROM blobs WHERE digest = ANY(:digests)")
 _FIND = text("SELECT digest, size_bytes, data FROM blobs WHERE digest = ANY(:digests)")
 
 
@@ -186,9 +187,61 @@ class BlobStore:
         finally:
             partial.unlink(missing_ok=True)
 
+    async def check(self, digests: Iterable[str], *, keep: Collection[str] = ()) -> Checked:
+        """Hash blobs of any size: the small out of one statement, the large side by side and none of them in memory.
+
+        Args:
+            digests: Which; some hundreds at once.
+            keep: Of them, those whose bytes are wanted.
+
+        Raises:
+            BlobStoreUnavailable, DatabaseUnavailable: no answer.
+        """
+        wanted = set(digests)
+        checked = Checked({digest: _no_name(digest) for digest in wanted if not _DIGEST.fullmatch(digest)}, set(), {})
+        wanted -= checked.faults.keys()
+        rows = await self._database.rows(_FIND, {"digests": list(wanted)})
+        for digest in wanted - {row.digest for row in rows}:
+            checked.note(digest, _missing(digest, 0))
+        for row in rows:
+            if row.data is not None:
+                data = bytes(row.data)
+                found = blob_digest(data)
+                if found != row.digest:
+                    checked.note(row.digest, _corrupt(row.digest, found, len(data), row.size_bytes))
+                elif row.digest in keep:
+                    checked.kept[row.digest] = data
+        await asyncio.gather(*(self._check_large(row, keep, checked) for row in rows if row.data is None))
+        return checked
+
+    async def _check_large(self, row: Row[Any], keep: Collection[str], checked: Checked) -> None:
+        try:
+            if row.digest in keep:
+                checked.kept[row.digest] = await self.get(row.digest)
+            else:
+                await patiently(str(self._objects.address), self._objects.wait_s, lambda: self._hash_large(row))
+        except (BlobMissing, BlobCorrupt) as error:
+            checked.note(row.digest, error)
+
+    async def _hash_large(self, row: Row[Any]) -> None:
+        hasher, sizes = hashlib.sha256(), list[int]()
+
+        def see(chunk: bytes) -> None:
+            hasher.update(chunk)
+            sizes.append(len(chunk))
+
+        await self._objects.get_chunks(object_key(row.digest), see)
+        if hasher.hexdigest() != row.digest:
+            raise _corrupt(row.digest, hasher.hexdigest(), sum(sizes), row.size_bytes)
+
+    async def sizes(self, digests: Iterable[str]) -> dict[str, int]:
+        """Sizes in bytes of those that are stored."""
+        rows = await self._database.rows(_FIND_SIZES, {"digests": list(digests)})
+        return {row.digest: row.size_bytes for row in rows}
+
     async def exists(self, digest: str) -> bool:
         """Whether a blob is stored."""
-        return bool(await self._database.rows(_FIND_SIZE, {"digest": _checked(digest)}))
+        return bool(await self.sizes([_checked(digest)]))
 
     async def _find(self, digest: str) -> Row[Any]:
         rows = await self._database.rows(_FIND, {"digests": [_checked(digest)]})
@@ -215,8 +268,12 @@ def object_key(digest: str) -> str:
 
 def _checked(digest: str) -> str:
     if not _DIGEST.fullmatch(digest):
-        raise ValueError(f"{digest!r} names no blob: a name is 64 lower-case hexadecimal digits")
+        raise ValueError(_no_name(digest))
     return digest
+
+
+def _no_name(digest: str) -> str:
+    return f"{digest!r} names no blob: a name is 64 lower-case hexadecimal digits"
 
 
 def _file_digest(path: Path) -> str:

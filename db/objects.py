@@ -129,6 +129,15 @@ class ObjectStore:
         """Size of the object under a key, None if there is none. Raises as `get`."""
         return await self._run(lambda: self._size_bytes(key))
 
+    async def delete(self, key: str) -> None:
+        """Delete the object under a key, if there is one. Raises as `put`."""
+
+        def forget() -> None:
+            with self._clear_errors(key):
+                self._client.delete_object(Bucket=self.address.bucket, Key=key)
+
+        await self._run(forget)
+
     async def close(self) -> None:
         """Wait for the requests that run, and close the connections."""
         await asyncio.to_thread(self._pool.shutdown)

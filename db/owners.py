@@ -11,6 +11,8 @@ OWNERS: dict[str, str] = {
     "operator": "control",
     "health": "control",
     "history": "control",
+    "seal": "control",
+    "deleted": "control",
     "prompt": "control",
     "validation": "control",
     "trial": "control",

@@ -1,7 +1,6 @@
 """What a ledger gives back."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from stepwell.events.base import Event
@@ -20,8 +19,7 @@ class Head(NamedTuple):
     """Hash of that event: commits to the whole stream."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """An event as it stands in its stream."""
 
     envelope: Envelope

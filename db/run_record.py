@@ -4,202 +4,190 @@ Streams come through a server-side cursor, so a run of some hundred thousand eve
 the rules need.
 """
 
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+import gc
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Row, TextClause, text
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from db.blobs import BlobStore
+from db.checked_blobs import Checked
 from db.database import Database, clear_errors
-from db.errors import BlobCorrupt, BlobMissing, BrokenStream
-from db.ledger import prefix_range
-from db.verify import verify_rows
+from db.errors import BrokenStream
+from db.projections.compare import ExpectedRows
+from db.recorded import START, Position
+from db.run_rows import StreamRows, named_rows, rows_below, run_rows
+from db.verify import verified
 from stepwell import events as event_types
 from stepwell.audit.blob_names import documents_of, folders_of
 from stepwell.audit.record import ChainFault, Naming, RecordBuilder, RunRecord
 from stepwell.events.base import Event
-from stepwell.events.streams import (
-    health_stream,
-    history_stream,
-    operator_stream,
-    quarantine_stream,
-    run_stream,
-    verdict_stream,
-    weights_stream,
-)
+from stepwell.events.streams import deleted_stream, engine_stream, run_stream, verdict_stream, weights_stream
 
 BATCH = 500
-"""Verdicts, or blobs, asked for at once."""
+"""Blobs asked for at once."""
 
 _FOLDER: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
-_COLUMNS = "SELECT stream, seq, key, type, hash, exact FROM events"
-_BY_NAME = text(f"{_COLUMNS} WHERE stream = ANY(:streams) ORDER BY stream, seq")
-_BY_PREFIX = text(f"{_COLUMNS} WHERE stream >= :low AND stream < :high ORDER BY stream, seq")
+_POSITION = text("SELECT xid, position FROM projector_position")
+_NAME_PAYLOADS = ("rollout/", "verdict/")
+"""Streams whose events name only bytes that no rule reads."""
+_SNAPSHOT = "REPEATABLE READ"
 
 
-class _References:
-    """Blobs whose contents are needed, gathered while streams go by."""
+Add = Callable[[str, Sequence[Event], Sequence[str], ChainFault | None, Sequence[Mapping[str, Any]]], None]
+"""Takes in a stream, as `RecordBuilder.add` does."""
 
-    def __init__(self) -> None:
+
+class Reading:
+    """What is gathered while a run's streams go by."""
+
+    def __init__(self, run: str) -> None:
+        self.builder = RecordBuilder(run)
+        self.expected = ExpectedRows()
+        self.broken: set[str] = set()
         self.documents: set[str] = set()
+        """Blobs whose contents the rules read."""
         self.folders: set[str] = set()
+        """Blobs that list files."""
 
-    def take(self, events: Iterable[Event]) -> None:
-        for event in events:
-            self.documents.update(documents_of(event))
-            self.folders.update(folders_of(event))
+    def take(self, stream: StreamRows) -> None:
+        """Verifies a stream and hands it on, up to its first event that does not hold."""
+        self._take(stream, self.builder.add, is_own=True)
+
+    def take_ancestor(self, stream: StreamRows) -> None:
+        """The same of a stream of another run that this one goes on from."""
+        self._take(stream, self.builder.add_ancestor, is_own=False)
+
+    def _take(self, stream: StreamRows, add: Add, *, is_own: bool) -> None:
+        name, rows = stream
+        events: list[Event] = []
+        bodies: list[Mapping[str, Any]] = []
+        hashes: list[str] = []
+        fault: ChainFault | None = None
+        try:
+            for row, recorded in zip(rows, verified(name, rows, event_types.parse), strict=False):
+                envelope, event = recorded.envelope, recorded.event
+                events.append(event)
+                hashes.append(envelope.hash)
+                bodies.append(envelope.body if envelope.schema == event.SCHEMA else {})
+                if is_own and not name.startswith(_NAME_PAYLOADS):
+                    self.documents.update(documents_of(event))
+                    self.folders.update(folders_of(event))
+                if row.is_projected:
+                    self.expected.see(recorded)
+        except BrokenStream as broken:
+            fault = ChainFault(name, broken.seq, broken.why)
+            self.broken.add(name)
+        add(name, events, hashes, fault, bodies)
 
 
-async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord | None:
+async def read_run(database: Database, blobs: BlobStore, run: str, *, payloads: bool = True) -> RunRecord | None:
     """A run's record, with the outcome of hashing each of its events and blobs; None for a run that does not exist.
+
+    Args:
+        database: Connections.
+        blobs: The blobs.
+        run: Name of the run.
+        payloads: Whether blobs are hashed whose contents no rule reads.
 
     Raises:
         DatabaseUnavailable, BlobStoreUnavailable: no answer.
     """
-    builder, references = RecordBuilder(run), _References()
-    with clear_errors(database.url):
-        snapshot = database.engine.execution_options(isolation_level="REPEATABLE READ")
-        async with snapshot.begin() as connection:
-            of_run = (run_stream, operator_stream, quarantine_stream, health_stream, history_stream, weights_stream)
-            names = [stream(run) for stream in of_run]
-            await _take(builder.add, references, connection, _BY_NAME, {"streams": names})
+    reading = Reading(run)
+    builder = reading.builder
+    with _uncollected(), clear_errors(database.url):
+        async with database.engine.execution_options(isolation_level=_SNAPSHOT).begin() as connection:
+            position = (await connection.execute(_POSITION)).first()
+            projected = START if position is None else Position(int(position.xid), position.position)
+            async for stream in run_rows(connection, run, projected):
+                reading.take(stream)
             if not builder.has(run_stream(run)):
                 return None
-            for kind in ("validation", "prompt", "engine", "rollout"):
-                await _take(builder.add, references, connection, _BY_PREFIX, prefix_range(f"{kind}/{run}/"))
-            for keys in _batches(sorted(builder.verdict_keys())):
-                values = {"streams": [verdict_stream(key) for key in keys]}
-                await _take(builder.add, references, connection, _BY_NAME, values)
-            await _take_ancestors(builder, references, connection, run)
+            async for stream in named_rows(connection, map(verdict_stream, sorted(builder.verdict_keys()))):
+                reading.take(stream)
+            await _take_ancestors(reading, connection, run)
+            tables = await reading.expected.compare(connection, run, reading.broken)
     named = builder.named_blobs()
-    kept, faults = await _check_blobs(blobs, named, references.documents | references.folders)
-    files = _files_of(kept, references.folders, named, faults)
-    faults.update(await _check_files(blobs, [digest for digest in files if digest not in named]))
+    wanted = reading.documents | reading.folders
+    checked = await check_blobs(blobs, list(named) if payloads else sorted(wanted), wanted)
+    files = _files_of(checked, reading.folders, named)
+    rest = [digest for digest in files if digest not in named] if payloads else []
+    of_files = await check_blobs(blobs, rest)
+    missing = checked.missing | of_files.missing
+    with clear_errors(database.url):
+        async with database.transaction() as connection:
+            async for stream in named_rows(connection, map(deleted_stream, sorted(missing))):
+                reading.take(stream)
     return builder.build(
         named_blobs={**files, **named},
-        blob_faults=faults,
-        documents={digest: data for digest, data in kept.items() if digest in references.documents},
+        blob_faults={**checked.faults, **of_files.faults},
+        documents={digest: data for digest, data in checked.kept.items() if digest in reading.documents},
+        missing_blobs=missing,
+        projected=tables,
     )
 
 
-async def _take_ancestors(
-    builder: RecordBuilder, references: _References, connection: AsyncConnection, run: str
-) -> None:
+async def _take_ancestors(reading: Reading, connection: AsyncConnection, run: str) -> None:
     """What a fork goes on from: how its ancestors made their versions, and the groups that it took over."""
+    builder = reading.builder
     while (fork := builder.fork_of(run)) is not None:
         run = fork.parent
         groups = [child.stream for child in fork.reused]
-        names = [run_stream(run), weights_stream(run), *groups]
-        await _take(builder.add_ancestor, _References(), connection, _BY_NAME, {"streams": names})
-        await _take(builder.add_ancestor, _References(), connection, _BY_PREFIX, prefix_range(f"engine/{run}/"))
-        for rollouts in _batches(builder.children_of(groups)):
-            await _take(builder.add_ancestor, references, connection, _BY_NAME, {"streams": rollouts})
+        async for stream in named_rows(connection, [run_stream(run), weights_stream(run), *groups]):
+            reading.take_ancestor(stream)
+        async for stream in rows_below(connection, engine_stream(run, "")):
+            reading.take_ancestor(stream)
+        async for stream in named_rows(connection, builder.children_of(groups)):
+            reading.take_ancestor(stream)
 
 
-async def _take(
-    add: Callable[[str, list[Event], list[str], ChainFault | None], None],
-    references: _References,
-    connection: AsyncConnection,
-    statement: TextClause,
-    values: Mapping[str, object],
-) -> None:
-    """Verifies the streams of a query and hands them on."""
-    async for name, rows in _streams(connection, statement, values):
-        events: list[Event] = []
-        hashes: list[str] = []
-        fault: ChainFault | None = None
-
-        def parse(type: str, schema: int, body: dict[str, Any], events: list[Event] = events) -> Event:
-            event = event_types.parse(type, schema, body)
-            events.append(event)
-            return event
-
-        try:
-            verify_rows(name, rows, parse)
-            hashes = [row.hash for row in rows]
-        except BrokenStream as broken:
-            fault = ChainFault(name, broken.seq, broken.why)
-            hashes = [row.hash for row in rows[: broken.seq]]
-        standing = events[: len(hashes)]
-        references.take(standing)
-        add(name, standing, hashes, fault)
+@contextmanager
+def _uncollected() -> Generator[None]:
+    """Keeps the garbage collector away: what is read stays, and it would look through all of it again and again, which
+    took a quarter of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
-async def _streams(
-    connection: AsyncConnection, statement: TextClause, values: Mapping[str, object]
-) -> AsyncIterator[tuple[str, list[Row[Any]]]]:
-    """The rows of each stream that a query gives."""
-    name, rows = "", list[Row[Any]]()
-    async with connection.stream(statement, values) as result:
-        async for row in result:
-            if row.stream != name and rows:
-                yield name, rows
-                rows = []
-            name = row.stream
-            rows.append(row)
-    if rows:
-        yield name, rows
+async def check_blobs(blobs: BlobStore, digests: Iterable[str], wanted: Collection[str] = ()) -> Checked:
+    """Hashes every blob; keeps the bytes of those that are wanted.
+
+    Raises:
+        DatabaseUnavailable, BlobStoreUnavailable: no answer.
+    """
+    every = Checked({}, set(), {})
+    for part in _batches(digests):
+        checked = await blobs.check(part, keep=wanted)
+        every.faults.update(checked.faults)
+        every.missing.update(checked.missing)
+        every.kept.update(checked.kept)
+    return every
 
 
-async def _check_blobs(
-    blobs: BlobStore, named: Mapping[str, Naming], wanted: set[str]
-) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Hashes every blob; returns the bytes of those that are wanted, and what is wrong with which."""
-    kept: dict[str, bytes] = {}
-    faults: dict[str, str] = {}
-    for digests in _batches(list(named)):
-        try:
-            found = await blobs.get_many(digests)
-        except (BlobMissing, BlobCorrupt, ValueError):
-            found = await _one_by_one(blobs, digests, faults)
-        kept.update((digest, data) for digest, data in found.items() if digest in wanted)
-    return kept, faults
-
-
-async def _one_by_one(blobs: BlobStore, digests: list[str], faults: dict[str, str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    for digest in digests:
-        try:
-            found[digest] = await blobs.get(digest)
-        except (BlobMissing, BlobCorrupt, ValueError) as error:
-            faults[digest] = str(error)
-    return found
-
-
-def _files_of(
-    kept: Mapping[str, bytes], folders: set[str], named: Mapping[str, Naming], faults: dict[str, str]
-) -> dict[str, Naming]:
+def _files_of(checked: Checked, folders: set[str], named: Mapping[str, Naming]) -> dict[str, Naming]:
     """The files that stored folders list, each under the event that names its folder."""
     files: dict[str, Naming] = {}
-    for folder in sorted(folders & kept.keys()):
+    for folder in sorted(folders & checked.kept.keys()):
         try:
-            listed = _FOLDER.validate_json(kept[folder])
+            listed = _FOLDER.validate_json(checked.kept[folder])
         except ValidationError as error:
-            faults[folder] = f"blob {folder} lists no files of a folder: {error.errors()[0]['msg']}"
+            checked.faults[folder] = f"blob {folder} lists no files of a folder: {error.errors()[0]['msg']}"
             continue
         for digest in listed.values():
             files.setdefault(digest, named[folder])
     return files
 
 
-async def _check_files(blobs: BlobStore, digests: list[str]) -> dict[str, str]:
-    """Hashes blobs of any size, none of them in memory."""
-    faults: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="stepwell-audit-") as folder:
-        for digest in digests:
-            try:
-                await blobs.get_to_file(digest, Path(folder) / "blob")
-            except (BlobMissing, BlobCorrupt, ValueError) as error:
-                faults[digest] = str(error)
-    return faults
-
-
-def _batches(items: list[str]) -> Iterable[list[str]]:
+def _batches(items: Iterable[str]) -> Iterator[list[str]]:
     rest = iter(items)
     while batch := list(islice(rest, BATCH)):
         yield batch

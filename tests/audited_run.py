@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from stepwell.events import (
     EngineStarted,
+    HeadSigned,
     HoldRaised,
+    KeyDeclared,
     OperatorActed,
     PromptReplaced,
     RolloutCleared,
@@ -30,6 +32,7 @@ from stepwell.events import (
 from stepwell.events.canonical import canonical_json
 from stepwell.events.children import Commitment, commitment_blob, facts_of_children
 from stepwell.events.group_closed import Fate
+from stepwell.events.head_signed import StreamHead
 from stepwell.events.numbers import WeightDigests
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import (
@@ -40,6 +43,7 @@ from stepwell.events.streams import (
     quarantine_stream,
     rollout_stream,
     run_stream,
+    seal_stream,
     validation_scope,
     validation_stream,
     weights_stream,
@@ -48,6 +52,7 @@ from stepwell.rl.batching import BatchManifest, build_manifest
 from stepwell.rl.config import GrpoConfig, PackingConfig
 from stepwell.rl.outcomes import rollout_facts
 from stepwell.rl.schedule import generation_version
+from stepwell.signing import SigningKey, head_message
 from stepwell.tasks.manifest import TaskEntry, TaskManifest
 from tests.audited_group import write_group
 from tests.book import Book
@@ -56,6 +61,7 @@ from tests.told import told
 
 ENGINE = "e1"
 TREE = "7" * 64
+KEY = SigningKey.of(bytes(range(32)))
 
 
 async def write_run(book: Book, run: str, plan: Plan = Plan()) -> None:  # noqa: B008  # it is frozen
@@ -81,17 +87,21 @@ class _Writer:
         """All of it."""
         book, plan = self._book, self._plan
         await self._create()
+        if plan.signed:
+            await book.append(seal_stream(self._run), KeyDeclared(public_key=KEY.public))
         await book.append(weights_stream(self._run), await self._version_0())
         await book.append(engine_stream(self._run, ENGINE), told(EngineStarted, engine=ENGINE))
         await self._attest(0)
-        await book.append(health_stream(self._run), told(StallBegan), told(StallEnded), told(UsageRecorded))
+        await book.append(
+            health_stream(self._run), told(StallBegan), told(StallEnded), told(UsageRecorded, generated_tokens=0)
+        )
         await self._validate(0)
         for step in range(plan.steps):
             if not await self._step(step):
                 await book.append(self._run_stream, told(RunFinished, end=RunEnd.STOPPED, version=step))
                 return
             await self._attest(step + 1)
-        await book.append(health_stream(self._run), told(UsageRecorded, number=1, hours=1.0, generated_tokens=300))
+        await book.append(health_stream(self._run), told(UsageRecorded, number=1, hours=1.0, generated_tokens=60))
         if plan.finish:
             await self._validate(plan.steps)
             await self._ask("end")
@@ -103,6 +113,7 @@ class _Writer:
         if plan.tainted:
             last = f"rollout/{self._run}/{plan.tainted[-1]}"
             await book.append(quarantine_stream(self._run), told(RolloutCleared, rollout=last))
+            await self._sign("finished")
 
     async def _create(self) -> None:
         plan = self._plan
@@ -250,6 +261,20 @@ class _Writer:
             weights_head=head.head,
         )
         await book.append(self._run_stream, completed)
+        await self._sign(str(step))
+
+    async def _sign(self, at: str) -> None:
+        """Signs the heads as they are, by `KEY`."""
+        if not self._plan.signed:
+            return
+        book, stream = self._book, seal_stream(self._run)
+        names = (self._run_stream, self._operators, health_stream(self._run), weights_stream(self._run))
+        every = sorted({*names, engine_stream(self._run, ENGINE)} & book.events.keys())
+        heads = [StreamHead(stream=name, seq=book.head(name).seq, head=book.head(name).head) for name in every]
+        signed = [event for event in book.events[stream] if isinstance(event, HeadSigned)]
+        before = signed[-1].signature if signed else ""
+        signature = KEY.sign(head_message(stream, at, heads, before))
+        await book.append(stream, HeadSigned(at=at, heads=heads, before=before, signature=signature))
 
     async def _validate(self, version: int) -> None:
         book = self._book

@@ -122,6 +122,8 @@ class MemoryBook(Book):
 
     lie: Lie = truth
     blobs: dict[str, bytes] = field(default_factory=dict)
+    exact: dict[str, list[bytes]] = field(default_factory=dict)
+    """Of each stream, the stored bytes of its events."""
 
     def __post_init__(self) -> None:
         super().__init__(self.lie)
@@ -131,7 +133,7 @@ class MemoryBook(Book):
         return blob_digest(data)
 
     async def _store(self, stream: str, seq: int, event: Event) -> str:
-        return seal(
+        sealed = seal(
             stream=stream,
             seq=seq,
             key=event.key(),
@@ -141,7 +143,9 @@ class MemoryBook(Book):
             body=event.body(),
             prev_hash=self.hashes[stream][-1] if seq else GENESIS,
             time="2026-01-31T12:00:00.000000Z",
-        ).hash
+        )
+        self.exact.setdefault(stream, []).append(sealed.exact_bytes())
+        return sealed.hash
 
     def record(self, run: str) -> RunRecord:
         """What an auditor reads."""

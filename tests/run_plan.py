@@ -17,6 +17,8 @@ class Plan:
     steps: int = STEPS
     finish: bool = True
     """Whether it ends, at its last step; its last version is validated then."""
+    signed: bool = True
+    """Whether its heads are signed."""
     stopped_in: int | None = None
     """Step in which an operator stops it at once: its prompts are skipped, and it is not admitted."""
     recipe: Mapping[str, Any] = field(default_factory=dict)

@@ -3,12 +3,16 @@ the histories of what closed."""
 
 import asyncio
 import logging
+import os
+from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 from activities.admission import AdmissionActivities
 from activities.groups import GroupActivities
 from activities.operators import OperatorActivities
 from activities.run import RunActivities
+from activities.seals import Sealer
 from activities.validation import ValidationActivities
 from activities.watch import WatchActivities
 from db.database import Database
@@ -18,15 +22,20 @@ from db.projections.projector import Projector
 from db.workers import WorkerLeases
 from stepwell.events import UnknownEvent
 from stepwell.events.envelope import BrokenLink
+from stepwell.signing import SigningKeys
 from workers.build import build_id, deployment_config, take_over
 from workers.history_sweeper import HistorySweeper
 from workers.presence import LEASE_S
 from workers.runtime import runtime, serve
 from workers.services.addresses import Addresses
+from workers.services.home import Home
 from workflows.contracts import CONTROL_QUEUE
 from workflows.registered import WORKFLOWS
 
 PROJECT_EVERY_S = 2.0
+KEY_VARIABLE = "STEPWELL_SIGNING_KEY"
+"""A file with the private key by which the heads of all runs are signed; without it each run has one of its own, in the
+home."""
 ACTIVITIES_AT_ONCE = 200
 """Each run under way has one that watches it, besides those that are over at once."""
 
@@ -37,11 +46,16 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
     Args:
         addresses: of the services.
         take_over_again: whether a build that was superseded decides again (see `workers.build`).
+
+    Raises:
+        UnusableKey: the file of `KEY_VARIABLE` holds no signing key.
     """
     build = build_id()
+    keys = signing_keys()
+    keys.check()
     async with runtime("control", addresses, connections=8, queue=CONTROL_QUEUE) as opened:
         engines, leases = Engines(opened.database), WorkerLeases(opened.database)
-        runs = RunActivities(opened.stores, engines)
+        runs = RunActivities(opened.stores, engines, Sealer(opened.stores, keys))
         groups = GroupActivities(opened.stores)
         operators = OperatorActivities(opened.stores, opened.client)
         validations = ValidationActivities(opened.stores)
@@ -82,6 +96,12 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
             await sweeper.last_word()
             projecting.cancel()
             await readers.close()
+
+
+def signing_keys(environment: Mapping[str, str] = os.environ) -> SigningKeys:
+    """Where this machine has the private keys of runs."""
+    given = environment.get(KEY_VARIABLE)
+    return SigningKeys(Home.of(None, environment).root / "keys", Path(given) if given else None)
 
 
 async def _project(readers: Database) -> None:

@@ -7,6 +7,8 @@ stream alone, and are the same however the ledger is cut into portions.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
 
 from db.models import Base
 from db.projections.tables import PromptRow, RolloutRow, RunRow, StepRow, ValidationRow
@@ -149,16 +151,21 @@ def _of_validation(recorded: Recorded) -> list[Change]:
             return []
 
 
+@lru_cache(maxsize=256)
+def _rollout_key(stream: str) -> Mapping[str, str | int]:
+    """Key of a rollout's row; events come stream by stream, or a few streams at once."""
+    return MappingProxyType({**parse_rollout_stream(stream)._asdict()})
+
+
 def _of_rollout(recorded: Recorded) -> list[Change]:
-    key: dict[str, str | int] = {**parse_rollout_stream(recorded.stream)._asdict()}
-    at = _time(recorded)
+    key = _rollout_key(recorded.stream)
 
     def this(*, add: Mapping[str, int] | None = None, **columns: object) -> list[Change]:
         return [Change(RolloutRow, key, columns, add or {})]
 
     match recorded.event:
         case AttemptOpened():
-            return this(add={"attempts": 1}, opened_at=at)
+            return this(add={"attempts": 1}, opened_at=_time(recorded))
         case RolloutRestarted():
             return this(add={"restarts": 1})
         case TurnRecorded() as event:
@@ -176,10 +183,10 @@ def _of_rollout(recorded: Recorded) -> list[Change]:
                 turns=event.turns,
                 generated_tokens=event.generated_tokens,
                 total_tokens=event.total_tokens,
-                ended_at=at,
+                ended_at=_time(recorded),
             )
         case RolloutGraded() as event:
-            return this(score=event.score, graded_at=at)
+            return this(score=event.score, graded_at=_time(recorded))
         case RolloutFailed() as event:
             return this(failure=event.failure, cause=event.cause)
         case _:

@@ -114,7 +114,7 @@ async def _write(connection: AsyncConnection, merged: list[Change]) -> None:
     for change in merged:
         form = (change.table, frozenset(change.set), frozenset(change.add))
         row = {**change.key, **change.set, **change.add}
-        alike.setdefault(form, []).append({column: _storable(value) for column, value in row.items()})
+        alike.setdefault(form, []).append({column: storable(value) for column, value in row.items()})
     for (table, set_columns, added), rows in alike.items():
         statement = insert(table)
         present = table.__table__.c
@@ -126,6 +126,6 @@ async def _write(connection: AsyncConnection, merged: list[Change]) -> None:
         await connection.execute(statement, rows)
 
 
-def _storable(value: object) -> object:
+def storable(value: object) -> object:
     """Postgres' text has no NUL, which a cause quoted from a tool may hold: shown as the replacement character."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value

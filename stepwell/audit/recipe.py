@@ -6,7 +6,7 @@ must hold, so that a policy that can no longer be loaded hinders nobody.
 
 from pydantic import BaseModel, ConfigDict
 
-from stepwell.recipe.sections import FailureSection, GateSection, RunSection, SamplingSection
+from stepwell.recipe.sections import FailureSection, GateSection, LimitSection, RunSection, SamplingSection
 from stepwell.rl.config import GrpoConfig, PackingConfig
 
 
@@ -34,5 +34,7 @@ class AuditedRecipe(_Part):
     """Packing."""
     failures: FailureSection = FailureSection()
     """Reserve, and how small a step may be."""
+    limits: LimitSection = LimitSection()
+    """What is held by operators."""
     gates: GateSection = GateSection()
     """Where an operator is asked."""

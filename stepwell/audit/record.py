@@ -7,15 +7,17 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from stepwell.audit.blob_names import blobs_of
 from stepwell.audit.dispatched import AuditedStep, steps_of
+from stepwell.audit.projected import NOT_COMPARED, Projected
 from stepwell.audit.recipe import AuditedRecipe
 from stepwell.events import (
     GroupClosed,
+    PayloadDeleted,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
@@ -28,7 +30,14 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event, facts_digest
 from stepwell.events.children import ChildHead
-from stepwell.events.streams import operator_stream, parse_prompt_stream, run_stream, weights_stream
+from stepwell.events.streams import (
+    deleted_stream,
+    operator_stream,
+    parse_prompt_stream,
+    run_stream,
+    seal_stream,
+    weights_stream,
+)
 from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
@@ -123,6 +132,10 @@ class RunRecord:
     """What is wrong with a blob, by its digest."""
     documents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     """Bytes of the batch manifests and of the lists of children, by digest, those that are present."""
+    missing_blobs: frozenset[str] = frozenset()
+    """Of the faults, blobs that are not stored at all."""
+    projected: Projected = NOT_COMPARED
+    """Tables for reading."""
     ancestors: Mapping[str, StreamRecord] = field(default_factory=dict[str, StreamRecord])
     """Streams of other runs that a fork goes on from, by name: `run/…`, `weights/…` and `engine/…` of its ancestors,
     and the groups that it took over, with their rollouts."""
@@ -174,6 +187,11 @@ class RunRecord:
         return self._stream(operator_stream(self.run))
 
     @property
+    def seals(self) -> StreamRecord:
+        """The run's key and signed heads; empty for a run that is not signed."""
+        return self._stream(seal_stream(self.run))
+
+    @property
     def weights(self) -> StreamRecord | None:
         """The stream of weight versions; None before version 0."""
         return self.streams.get(weights_stream(self.run))
@@ -213,6 +231,12 @@ class RunRecord:
         """Dispatched steps with their prompts, by number."""
         return steps_of(self.run, self.run_events.events)
 
+    def deletion(self, digest: str) -> PayloadDeleted | None:
+        """That a blob's bytes were deleted; None if they were not."""
+        stream = self.streams.get(deleted_stream(digest))
+        found = stream.first(PayloadDeleted) if stream else None
+        return found[1] if found and found[1].digest == digest else None
+
     def closing(self, prompt: str) -> GroupClosed | None:
         """How a prompt's group ended, by its stream; None while it has not."""
         group = self.streams.get(prompt)
@@ -239,7 +263,14 @@ class RecordBuilder:
         self._events = 0
         self._named: dict[str, Naming] = {}
 
-    def add(self, name: str, events: Sequence[Event], hashes: Sequence[str], fault: ChainFault | None = None) -> None:
+    def add(
+        self,
+        name: str,
+        events: Sequence[Event],
+        hashes: Sequence[str],
+        fault: ChainFault | None = None,
+        bodies: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
         """Takes in a stream.
 
         Args:
@@ -247,6 +278,7 @@ class RecordBuilder:
             events: Its events from 0 on, those before the first that does not verify.
             hashes: The hash of each.
             fault: Where it stops to verify, if it does.
+            bodies: As for `facts_digest`.
         """
         if fault is not None:
             self._faults.append(fault)
@@ -254,13 +286,18 @@ class RecordBuilder:
             return
         self._events += len(events)
         self._name_blobs(name, events)
-        self._streams[name] = _stream_record(name, events, hashes)
+        self._streams[name] = _stream_record(name, events, hashes, bodies)
 
     def add_ancestor(
-        self, name: str, events: Sequence[Event], hashes: Sequence[str], fault: ChainFault | None = None
+        self,
+        name: str,
+        events: Sequence[Event],
+        hashes: Sequence[str],
+        fault: ChainFault | None = None,
+        bodies: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Takes in a stream of another run that this one goes on from; of its blobs those of rollouts count as this
-        run's."""
+        run's. Arguments as of `add`."""
         if fault is not None:
             self._faults.append(fault)
         if not events:
@@ -268,7 +305,7 @@ class RecordBuilder:
         self._events += len(events)
         if name.startswith("rollout/"):
             self._name_blobs(name, events)
-        self._ancestors[name] = _stream_record(name, events, hashes)
+        self._ancestors[name] = _stream_record(name, events, hashes, bodies)
 
     def _name_blobs(self, name: str, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events):
@@ -305,7 +342,13 @@ class RecordBuilder:
         return dict(self._named)
 
     def build(
-        self, *, named_blobs: Mapping[str, Naming], blob_faults: Mapping[str, str], documents: Mapping[str, bytes]
+        self,
+        *,
+        named_blobs: Mapping[str, Naming],
+        blob_faults: Mapping[str, str],
+        documents: Mapping[str, bytes],
+        missing_blobs: Iterable[str] = (),
+        projected: Projected = NOT_COMPARED,
     ) -> RunRecord:
         """The record.
 
@@ -313,6 +356,8 @@ class RecordBuilder:
             named_blobs: `named_blobs()`, and the files of the folders that they list.
             blob_faults: What is wrong with a blob, by its digest.
             documents: Bytes of the batch manifests and of the lists of children, by digest.
+            missing_blobs: Of `blob_faults`, those that are not stored at all.
+            projected: The tables for reading.
         """
         return RunRecord(
             run=self._run,
@@ -323,16 +368,20 @@ class RecordBuilder:
             blob_faults=blob_faults,
             documents=documents,
             ancestors=dict(self._ancestors),
+            missing_blobs=frozenset(missing_blobs),
+            projected=projected,
         )
 
 
-def _stream_record(name: str, events: Sequence[Event], hashes: Sequence[str]) -> StreamRecord:
+def _stream_record(
+    name: str, events: Sequence[Event], hashes: Sequence[str], bodies: Sequence[Mapping[str, Any]]
+) -> StreamRecord:
     return StreamRecord(
         name=name,
         events=tuple(Placed(seq, event) for seq, event in enumerate(events) if not isinstance(event, TurnRecorded)),
         turns=tuple(_mark(seq, event) for seq, event in enumerate(events) if isinstance(event, TurnRecorded)),
         hashes=(hashes[-1],) if name.startswith("rollout/") else tuple(hashes),
-        child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events)),
+        child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events, bodies)),
     )
 
 

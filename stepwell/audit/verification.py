@@ -1,5 +1,6 @@
 """Applies every rule to a run's record."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,6 +12,7 @@ from stepwell.audit.rules import (
     attestations,
     batches,
     blobs,
+    budgets,
     chains,
     commitments,
     curriculum,
@@ -18,15 +20,19 @@ from stepwell.audit.rules import (
     fates,
     gates,
     health,
+    operators,
+    projections,
     quarantine,
     replacements,
     scores,
+    seals,
     settings,
     skips,
     steps,
     validations,
     versions,
 )
+from stepwell.audit.signed import Anchor, Signed, check_anchors, signed
 from stepwell.audit.taint import Taint, taint_of_record
 
 
@@ -67,10 +73,14 @@ RULES: tuple[Rule, ...] = (
     scores,
     batches,
     validations,
+    operators,
     gates,
+    budgets,
     health,
     quarantine,
     ending,
+    seals,
+    projections,
 )
 """A rule's name is its module's. What others build on comes first: the first finding is the one to look at."""
 
@@ -91,8 +101,10 @@ class Verification:
     """What became of its prompts."""
     taint: Taint
     """What somebody found not to be trusted, and what came of it; no rule fails for that."""
+    signed: Signed
+    """How far it is signed."""
     results: tuple[RuleResult, ...]
-    """One a rule."""
+    """One a rule, and one for the anchors if there were any."""
 
     @property
     def holds(self) -> bool:
@@ -100,8 +112,11 @@ class Verification:
         return not any(result.findings for result in self.results)
 
 
-def verify(record: RunRecord) -> Verification:
-    """Applies every rule."""
+def verify(record: RunRecord, anchors: Sequence[Anchor] = ()) -> Verification:
+    """Applies every rule, and compares with what was anchored elsewhere."""
+    results = [_apply(rule, record) for rule in RULES]
+    if anchors:
+        results.append(check_anchors(record, anchors))
     return Verification(
         run=record.run,
         finished=None if record.finished is None else record.finished.end.value,
@@ -109,7 +124,8 @@ def verify(record: RunRecord) -> Verification:
         events=record.events,
         ledger=fate_ledger(record),
         taint=taint_of_record(record),
-        results=tuple(_apply(rule, record) for rule in RULES),
+        signed=signed(record),
+        results=tuple(results),
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, get_args
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from stepwell.events.attempt_opened import AttemptOpened
 from stepwell.events.base import Event
@@ -10,9 +10,12 @@ from stepwell.events.checkpoint_saved import CheckpointSaved
 from stepwell.events.engine_started import EngineStarted
 from stepwell.events.group_closed import GroupClosed
 from stepwell.events.group_opened import GroupOpened
+from stepwell.events.head_signed import HeadSigned
 from stepwell.events.history_archived import HistoryArchived
 from stepwell.events.hold_raised import HoldRaised
+from stepwell.events.key_declared import KeyDeclared
 from stepwell.events.operator_acted import OperatorActed
+from stepwell.events.payload_deleted import PayloadDeleted
 from stepwell.events.prompt_replaced import PromptReplaced
 from stepwell.events.rollout_cleared import RolloutCleared
 from stepwell.events.rollout_ended import RolloutEnded
@@ -44,9 +47,12 @@ AnyEvent = Annotated[
     | EngineStarted
     | GroupClosed
     | GroupOpened
+    | HeadSigned
     | HistoryArchived
     | HoldRaised
+    | KeyDeclared
     | OperatorActed
+    | PayloadDeleted
     | PromptReplaced
     | RolloutCleared
     | RolloutEnded
@@ -74,8 +80,6 @@ AnyEvent = Annotated[
     Field(discriminator="type"),
 ]
 
-_ADAPTER: TypeAdapter[Event] = TypeAdapter(AnyEvent)
-
 
 class UnknownEvent(ValueError):
     """A stored type or schema that this version of Stepwell does not know."""
@@ -97,7 +101,7 @@ def parse(type: str, schema: int, body: dict[str, Any]) -> Event:
         )
     for older in range(schema, known.SCHEMA):
         body = known.UPCASTS[older](body)
-    return _ADAPTER.validate_python({"type": type, **body})
+    return known.model_validate(body)
 
 
 EVENT_TYPES: dict[str, type[Event]] = {event.__name__: event for event in get_args(get_args(AnyEvent)[0])}

@@ -1,11 +1,12 @@
 """What all events have in common."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from stepwell.events.canonical import canonical_json, tagged_sha256
+from stepwell.events.canonical import canonical_again, tagged_sha256
 
 Kind = Literal["fact", "operational"]
 
@@ -43,11 +44,29 @@ class Event(BaseModel):
         return self.model_dump(mode="json", exclude={"type", *self.MEASURED})
 
 
-def facts_digest(events: Sequence[Event]) -> str:
+def facts_digest(events: Sequence[Event], bodies: Sequence[Mapping[str, Any]] = ()) -> str:
     """Digest over the fact fields of the fact events, by key: what a stream says, apart from how it came about.
 
     By key and not by place: where two coroutines of one workflow append to a stream, their turns are timing.
+
+    Args:
+        events: The stream's.
+        bodies: As they are stored, each of its type's newest schema or empty: they save the way back into JSON.
     """
-    facts = {event.key(): event for event in events if event.KIND == "fact"}
-    parts = [canonical_json({"key": key, "type": facts[key].type, **facts[key].facts()}) for key in sorted(facts)]
-    return tagged_sha256("facts", *parts)
+    parts: dict[str, bytes] = {}
+    for event, body in zip_longest(events, bodies, fillvalue=_NO_BODY):
+        assert isinstance(event, Event)
+        if event.KIND == "fact":
+            key = event.key()
+            parts[key] = canonical_again({"key": key, "type": event.type, **_facts(event, body)})
+    return tagged_sha256("facts", *(parts[key] for key in sorted(parts)))
+
+
+_NO_BODY: Mapping[str, Any] = {}
+
+
+def _facts(event: Event, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The fields that are facts; out of the stored body if it has them all."""
+    if len(body) != len(type(event).model_fields) - 1:
+        return event.facts()
+    return {name: value for name, value in body.items() if name not in event.MEASURED}

@@ -13,6 +13,9 @@ from typing import Literal
 Tag = Literal["event", "link", "merkle", "facts", "json"]
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
 class NotCanonical(ValueError):
     """A value that has no canonical form."""
 
@@ -24,21 +27,29 @@ def canonical_json(value: object) -> bytes:
         NotCanonical: NaN, an infinity, a key that is no string, a lone surrogate, or a type that JSON has not.
     """
     _refuse_foreign(value, "$")
+    return canonical_again(value)
+
+
+def canonical_again(value: object) -> bytes:
+    """Exact bytes of a value that came out of JSON, so holds nothing foreign to it. Raises as `canonical_json`."""
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")).encode(
-            "utf-8"
-        )
+        return _ENCODER.encode(value).encode("utf-8")
     except (ValueError, TypeError) as error:
         raise NotCanonical(f"no canonical JSON for this value: {error}") from error
 
 
 def tagged_sha256(tag: Tag, *parts: bytes) -> str:
     """SHA-256 in hex over `stepwell/<tag>\\0` and the length-prefixed parts."""
-    digest = hashlib.sha256(f"stepwell/{tag}\0".encode())
+    digest = hashlib.sha256(tag_bytes(tag))
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))
         digest.update(part)
     return digest.hexdigest()
+
+
+def tag_bytes(tag: Tag) -> bytes:
+    """What a tagged SHA-256 takes in first; each part follows it after its length, 8 bytes, big-endian."""
+    return f"stepwell/{tag}\0".encode()
 
 
 def digest_of_json(value: object) -> str:

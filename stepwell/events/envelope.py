@@ -9,13 +9,13 @@ moment. A writer that knew neither would need a round trip to ask; so an envelop
 with two gaps, which the database fills. `seal` fills them here by the same rule.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-from stepwell.events.canonical import NotCanonical, canonical_json, tagged_sha256
+from stepwell.events.canonical import NotCanonical, canonical_again, canonical_json, tag_bytes
 
 GENESIS = "0" * 64
 """`prev` of a stream's first event."""
@@ -23,16 +23,17 @@ GENESIS = "0" * 64
 FIELDS = ("actor", "body", "key", "prev", "schema", "seq", "stream", "time", "type")
 """Fields of the stored form, in its order."""
 
+_TYPES: Mapping[str, type] = dict.fromkeys(FIELDS, str) | {"body": dict, "schema": int, "seq": int}
+_IN_ORDER = tuple(_TYPES.values())
+_WORDS: Mapping[type, str] = {str: "a string", dict: "an object", int: "an integer from 0"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
-_HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class BrokenLink(ValueError):
     """Stored bytes that are not what was appended, or not where it was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """One event as it stands in its stream."""
 
     stream: str
@@ -73,6 +74,16 @@ class Envelope:
         )
 
 
+class _Where(NamedTuple):
+    """A place, in words only if they are needed."""
+
+    stream: str
+    seq: int
+
+    def __str__(self) -> str:
+        return f"{self.stream} #{self.seq}"
+
+
 class Draft(NamedTuple):
     """Canonical bytes of an envelope without time and previous hash: `head + prev + middle + time + tail`."""
 
@@ -99,9 +110,14 @@ def draft(*, stream: str, seq: int, key: str, type: str, schema: int, actor: str
     )
 
 
+_EVENT = hashlib.sha256(tag_bytes("event"))
+
+
 def hash_of(exact: bytes) -> str:
     """Hash of an event's exact bytes."""
-    return tagged_sha256("event", exact)
+    digest = _EVENT.copy()
+    digest.update(len(exact).to_bytes(8, "big") + exact)
+    return digest.hexdigest()
 
 
 def seal(
@@ -129,34 +145,44 @@ def open_envelope(exact: bytes) -> Envelope:
     Raises:
         BrokenLink: they are not the canonical form of an envelope.
     """
+    return _envelope(_fields(exact), hash_of(exact))
+
+
+def _fields(exact: bytes) -> dict[str, Any]:
+    """The fields that stored bytes hold, each of its type. Raises as `open_envelope`."""
     try:
-        value = json.loads(exact)
+        value = json.loads(str(exact, "utf-8"))
     except ValueError as error:
         raise BrokenLink(f"stored bytes are no JSON: {error}") from error
     if not isinstance(value, dict):
         raise BrokenLink(f"stored bytes are a JSON {type(value).__name__}, an envelope is an object")
     fields = cast(dict[str, Any], value)
-    if tuple(sorted(fields)) != FIELDS:
+    is_in_order = tuple(fields) == FIELDS and tuple(map(type, fields.values())) == _IN_ORDER
+    if is_in_order and fields["seq"] >= 0 <= fields["schema"]:
+        return fields  # as all are that were appended; the rest says what is wrong
+    if fields.keys() != _TYPES.keys():
         raise BrokenLink(f"the envelope has the fields {sorted(fields)}, wanted {list(FIELDS)}")
+    for name, wanted in _TYPES.items():
+        if type(fields[name]) is not wanted:
+            raise BrokenLink(f"the envelope's {name} is {fields[name]!r}, wanted {_WORDS[wanted]}")
     for name in ("seq", "schema"):
-        if type(fields[name]) is not int or fields[name] < 0:
+        if fields[name] < 0:
             raise BrokenLink(f"the envelope's {name} is {fields[name]!r}, wanted an integer from 0")
-    for name in ("actor", "key", "prev", "stream", "time", "type"):
-        if not isinstance(fields[name], str):
-            raise BrokenLink(f"the envelope's {name} is {fields[name]!r}, wanted a string")
-    if not isinstance(fields["body"], dict):
-        raise BrokenLink(f"the envelope's body is a {type(fields['body']).__name__}, wanted an object")
+    return fields
+
+
+def _envelope(fields: Mapping[str, Any], hash: str) -> Envelope:
     return Envelope(
-        stream=fields["stream"],
-        seq=fields["seq"],
-        key=fields["key"],
-        type=fields["type"],
-        schema=fields["schema"],
-        time=fields["time"],
-        actor=fields["actor"],
-        body=fields["body"],
-        prev_hash=fields["prev"],
-        hash=hash_of(exact),
+        fields["stream"],
+        fields["seq"],
+        fields["key"],
+        fields["type"],
+        fields["schema"],
+        fields["time"],
+        fields["actor"],
+        fields["body"],
+        fields["prev"],
+        hash,
     )
 
 
@@ -176,21 +202,22 @@ def verify_link(exact: bytes, *, stream: str, seq: int, prev_hash: str, hash: st
     Raises:
         BrokenLink: says what does not hold: hash, form, place, time, or the link to the event before.
     """
-    where = f"{stream} #{seq}"
     computed = hash_of(exact)
+    where = _Where(stream, seq)
     if computed != hash:
         raise BrokenLink(f"{where}: the bytes hash to {computed}, the ledger says {hash}")
-    envelope = open_envelope(exact)
+    fields = _fields(exact)
     try:
-        canonical = envelope.exact_bytes()
+        canonical = canonical_again(fields)
     except NotCanonical as error:
         raise BrokenLink(f"{where}: {error}") from error
     if canonical != exact:
         raise BrokenLink(f"{where}: the bytes are not in canonical form")
+    envelope = _envelope(fields, computed)
     if envelope.stream != stream or envelope.seq != seq:
         raise BrokenLink(f"{where}: the bytes belong to {envelope.stream} #{envelope.seq}")
     if not _TIME.fullmatch(envelope.time):
         raise BrokenLink(f"{where}: time {envelope.time!r} is not in the form 2026-01-31T23:59:59.000000Z")
-    if not _HASH.fullmatch(envelope.prev_hash) or envelope.prev_hash != prev_hash:
+    if envelope.prev_hash != prev_hash:
         raise BrokenLink(f"{where}: names {envelope.prev_hash!r} as the event before it, which is {prev_hash}")
     return envelope

@@ -54,6 +54,16 @@ def weights_stream(run: str) -> str:
     return f"weights/{run}"
 
 
+def seal_stream(run: str) -> str:
+    """The run's key and its signed heads."""
+    return f"seal/{run}"
+
+
+def deleted_stream(digest: str) -> str:
+    """That the bytes of a blob were deleted: shared by all runs that name it."""
+    return f"deleted/{digest}"
+
+
 def prompt_stream(run: str, scope: str, prompt: int) -> str:
     """One prompt group: index of the prompt in its step or validation set."""
     return f"prompt/{run}/{scope}/{prompt}"

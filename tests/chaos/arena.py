@@ -245,6 +245,7 @@ class Arena:
                 "engine",
                 "health",
                 "history",
+                "seal",
                 "verdict",
             ):
                 played.events += await Ledger(database).read_prefix(f"{prefix}/")

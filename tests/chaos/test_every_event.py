@@ -17,6 +17,7 @@ from stepwell.events import (
     EVENT_TYPES,
     HoldRaised,
     OperatorActed,
+    PayloadDeleted,
     PromptReplaced,
     RolloutCleared,
     RolloutFailed,
@@ -54,6 +55,7 @@ TOGETHER = 3
 NOT_IN_THE_RUN = {
     OperatorActed,
     HoldRaised,
+    PayloadDeleted,
     PromptReplaced,
     RolloutCleared,
     RolloutFailed,

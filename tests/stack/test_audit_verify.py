@@ -68,7 +68,8 @@ async def test_a_run_as_it_was_appended_verifies(book: LedgerBook, auditor: Call
         len(book.events),
         sum(len(events) for events in book.events.values()),
     )
-    assert [result.rule for result in verification.results if result.checked == 0] == []
+    unchecked = {result.rule for result in verification.results if result.checked == 0}
+    assert unchecked <= {"projections"}, "nothing keeps the tables here, unless another test did"
 
 
 async def test_a_run_that_is_not_finished_verifies(

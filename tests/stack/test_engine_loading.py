@@ -4,6 +4,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from temporalio import activity, workflow
@@ -11,12 +12,14 @@ from temporalio.client import Client
 from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 
 from activities.run import RunActivities
+from activities.seals import Sealer
 from activities.stores import Stores
 from db.blobs import BlobStore
 from db.database import Database
 from db.engines import Engines
 from db.ledger import Ledger
 from stepwell.contracts.engine import Attestation, LoadRequest
+from stepwell.signing import SigningKeys
 from workers.build import build_id, deployment_config, take_over
 from workers.runtime import connect
 from workers.services.addresses import Addresses
@@ -75,11 +78,12 @@ async def client(services: Addresses) -> Client:
 
 @pytest.fixture
 async def load(
-    client: Client, ledger: Ledger, blobs: BlobStore, connections: Database, fresh
+    client: Client, ledger: Ledger, blobs: BlobStore, connections: Database, fresh, tmp_path: Path
 ) -> AsyncIterator[Callable[..., object]]:
     """(name, its `load_weights` or None for an engine that hangs)… to what came of loading on all of them."""
     run, register = fresh(), Engines(connections)
-    runs = RunActivities(Stores(ledger, blobs, actor="control:t"), register)
+    stores = Stores(ledger, blobs, actor="control:t")
+    runs = RunActivities(stores, register, Sealer(stores, SigningKeys(tmp_path)))
     async with AsyncExitStack() as open_workers:
 
         async def start(**engines: Callable[..., object] | None) -> Loaded:

@@ -8,6 +8,7 @@ import pytest
 
 from activities.grading import GradingActivities
 from activities.run import RunActivities
+from activities.seals import Sealer
 from activities.stores import Stores
 from db.blobs import BlobStore
 from db.database import Database
@@ -24,12 +25,14 @@ from stepwell.events import (
     RolloutFailed,
     RolloutGraded,
     StepAdmitted,
+    StepCompleted,
     StepDispatched,
 )
 from stepwell.events.group_closed import Fate
-from stepwell.events.streams import prompt_stream, run_stream
+from stepwell.events.streams import prompt_stream, run_stream, seal_stream
 from stepwell.recipe.loading import load_recipe
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.signing import SigningKeys
 from tests.stack.steering import Helm
 from tests.stack.tiny_run import RECIPE, Start
 from workers.runs import find_or_create
@@ -45,6 +48,9 @@ async def test_prompts_that_do_not_fit_are_quarantined_and_replaced_while_the_re
     events = [each.event for each in await ledger.read(run_stream(run.name))]
     replaced = [event for event in events if isinstance(event, PromptReplaced)]
     assert replaced, run.output
+    sealed = [each.event.key() for each in await ledger.read(seal_stream(run.name))]
+    completed = [f"head/{event.step}" for event in events if isinstance(event, StepCompleted)]
+    assert sealed == ["declared", *completed, "head/finished"]
     for event in replaced:
         closing = (await ledger.read(prompt_stream(run.name, str(event.step), event.replaces)))[-1].event
         assert isinstance(closing, GroupClosed)
@@ -87,7 +93,8 @@ async def test_a_replacement_that_nobody_heard_of_is_told_again_and_not_made_twi
     recipe = load_recipe(tmp_path / "tiny.toml", ["failures.reserve=2"])
     stores = Stores(ledger, blobs, actor="control:test")
     run = (await find_or_create(stores, recipe, f"replaced-{uuid.uuid4().hex[:8]}")).name
-    activities, step = RunActivities(stores, Engines(connections)), StepRef(run=run, step=0)
+    sealer, step = Sealer(stores, SigningKeys(tmp_path)), StepRef(run=run, step=0)
+    activities = RunActivities(stores, Engines(connections), sealer)
 
     async def close(prompt: int, fate: Fate) -> None:
         closing = GroupClosed(fate=fate, scores=[], children=[], rollout_facts="f" * 64, cause="as the test says")

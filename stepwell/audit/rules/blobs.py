@@ -1,9 +1,9 @@
-"""Every blob that an event names is there, and is what its name says."""
+"""Every blob that an event names is there, and is what its name says; one that is gone was deleted, with a reason."""
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord
 
-HOLDS = "each blob that an event names is present, and its bytes hash to its name"
+HOLDS = "each blob that an event names is present, and its bytes hash to its name, or its deletion is recorded"
 UNIT = "blobs"
 
 
@@ -11,5 +11,6 @@ def check(record: RunRecord, tally: Tally) -> None:
     """Applies the rule; the bytes were hashed when they were read."""
     tally.checked += len(record.named_blobs)
     for digest, naming in record.named_blobs.items():
-        if digest in record.blob_faults:
+        is_deleted = digest in record.missing_blobs and record.deletion(digest) is not None
+        if digest in record.blob_faults and not is_deleted:
             tally.findings.append(Finding(naming.stream, naming.seq, record.blob_faults[digest]))

@@ -25,6 +25,8 @@ TYPES: Mapping[str, frozenset[str]] = {
     "quarantine": frozenset({"RolloutTainted", "RolloutCleared"}),
     "health": frozenset({"StallBegan", "StallEnded", "UsageRecorded"}),
     "history": frozenset({"HistoryArchived"}),
+    "seal": frozenset({"KeyDeclared", "HeadSigned"}),
+    "deleted": frozenset({"PayloadDeleted"}),
     "weights": frozenset({"VersionCreated", "StepTrained", "CheckpointSaved", "AttemptOpened"}),
     "prompt": frozenset({"GroupOpened", "GroupClosed"}),
     "rollout": frozenset(
@@ -42,10 +44,12 @@ FIRST: Mapping[str, str] = {
     "validation": "ValidationOpened",
     "verdict": "VerdictReached",
     "engine": "EngineStarted",
+    "seal": "KeyDeclared",
+    "deleted": "PayloadDeleted",
 }
 """Type of a stream's first event."""
 
-LAST = frozenset({"RunFinished", "GroupClosed", "ValidationClosed", "VerdictReached"})
+LAST = frozenset({"RunFinished", "GroupClosed", "ValidationClosed", "VerdictReached", "PayloadDeleted"})
 """Types after which nothing follows in their stream."""
 
 
