@@ -4,10 +4,10 @@ import hashlib
 import json
 
 from stepwell.agent.codeact_editor import Edits, edit
-from stepwell.agent.codeact_tools import ALLOWED, INTRODUCTION, REQUIRED, TOOLS
+from stepwell.agent.codeact_tools import ALLOWED, REQUIRED, TOOLS, introduction, tools_in
 from stepwell.agent.protocol import NO_CALL, Action, Observation
 from stepwell.agent.tool_calls import JSON_CALLS, CallFormat, MalformedCall
-from stepwell.sandbox.protocol import ExecEnd, Sandbox
+from stepwell.sandbox.protocol import WORK, ExecEnd, Sandbox
 from stepwell.tasks.task import Task
 
 _SHELL = """
@@ -31,21 +31,28 @@ class CodeActTools:
         calls: Form of the calls.
         command_timeout_s: Longest that one command may run; a call may ask for less.
         observation_chars: Most characters of an observation: head and tail, with the number left out between.
+        work: Root of the work tree, an absolute path.
     """
 
     name = "codeact"
 
     def __init__(
-        self, calls: CallFormat = JSON_CALLS, *, command_timeout_s: float = 60.0, observation_chars: int = 8000
+        self,
+        calls: CallFormat = JSON_CALLS,
+        *,
+        command_timeout_s: float = 60.0,
+        observation_chars: int = 8000,
+        work: str = WORK,
     ) -> None:
         self._calls = calls
+        self._work = work
         self._edits = Edits()
         self._command_timeout_s = command_timeout_s
         self._observation_chars = observation_chars
 
     def system_prompt(self) -> str:
         """Role, tools and call format."""
-        return self._calls.describe(TOOLS, INTRODUCTION)
+        return self._calls.describe(tools_in(self._work), introduction(self._work))
 
     def parse(self, text: str) -> Action:
         """The first call in the text. Arguments that are no strings become their JSON text."""
@@ -79,7 +86,7 @@ class CodeActTools:
             case "execute_bash":
                 return Observation(self._clip(await self._bash(action.arguments, sandbox)))
             case "str_replace_editor":
-                return Observation(self._clip(await edit(action.arguments, sandbox, self._edits)))
+                return Observation(self._clip(await edit(action.arguments, sandbox, self._edits, self._work)))
             case _:
                 return Observation(self._clip("Error: " + action.arguments.get("reason", "no such function")))
 
