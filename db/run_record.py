@@ -6,6 +6,7 @@ the rules need.
 
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from db.errors import BlobCorrupt, BlobMissing, BrokenStream
 from db.ledger import prefix_range
 from db.verify import verify_rows
 from stepwell import events as event_types
-from stepwell.audit.blob_names import documents_of, folders_of
+from stepwell.audit.blob_names import documents_of, folders_of, secrets_of, tasks_of
 from stepwell.audit.record import ChainFault, Naming, RecordBuilder, RunRecord
 from stepwell.events.base import Event
 from stepwell.events.streams import health_stream, operator_stream, run_stream, verdict_stream, weights_stream
@@ -40,11 +41,13 @@ class _References:
     def __init__(self) -> None:
         self.documents: set[str] = set()
         self.folders: set[str] = set()
+        self.tasks: set[str] = set()
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
             self.documents.update(documents_of(event))
             self.folders.update(folders_of(event))
+            self.tasks.update(tasks_of(event))
 
 
 async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord | None:
@@ -67,13 +70,15 @@ async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord 
                 values = {"streams": [verdict_stream(key) for key in keys]}
                 await _take(builder, references, connection, _BY_NAME, values)
     named = builder.named_blobs()
-    kept, faults = await _check_blobs(blobs, named, references.documents | references.folders)
-    files = _files_of(kept, references.folders, named, faults)
+    checked = await _check_blobs(blobs, named, references)
+    faults = checked.faults
+    files = _files_of(checked.kept, references.folders, named, faults)
+    files.update((digest, named[task]) for digest, task in checked.secrets.items())
     faults.update(await _check_files(blobs, [digest for digest in files if digest not in named]))
     return builder.build(
         named_blobs={**files, **named},
         blob_faults=faults,
-        documents={digest: data for digest, data in kept.items() if digest in references.documents},
+        documents={digest: data for digest, data in checked.kept.items() if digest in references.documents},
     )
 
 
@@ -122,19 +127,34 @@ async def _streams(
         yield name, rows
 
 
-async def _check_blobs(
-    blobs: BlobStore, named: Mapping[str, Naming], wanted: set[str]
-) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Hashes every blob; returns the bytes of those that are wanted, and what is wrong with which."""
+@dataclass(frozen=True)
+class _Checked:
+    """What came of hashing every blob that an event names."""
+
+    kept: dict[str, bytes]
+    """Bytes of those whose contents are needed."""
+    faults: dict[str, str]
+    """What is wrong with which."""
+    secrets: dict[str, str]
+    """Blobs that tasks name, each with a task that names it."""
+
+
+async def _check_blobs(blobs: BlobStore, named: Mapping[str, Naming], references: _References) -> _Checked:
+    wanted = references.documents | references.folders
     kept: dict[str, bytes] = {}
     faults: dict[str, str] = {}
+    secrets: dict[str, str] = {}
     for digests in _batches(list(named)):
         try:
             found = await blobs.get_many(digests)
         except (BlobMissing, BlobCorrupt, ValueError):
             found = await _one_by_one(blobs, digests, faults)
         kept.update((digest, data) for digest, data in found.items() if digest in wanted)
-    return kept, faults
+        for task in digests:  # their bytes are not kept: of some runs they are thousands
+            digest = secrets_of(found[task]) if task in references.tasks and task in found else None
+            if digest is not None:
+                secrets.setdefault(digest, task)
+    return _Checked(kept, faults, secrets)
 
 
 async def _one_by_one(blobs: BlobStore, digests: list[str], faults: dict[str, str]) -> dict[str, bytes]:

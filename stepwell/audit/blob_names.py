@@ -1,5 +1,7 @@
 """Which blobs an event names."""
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from stepwell.events import (
     CheckpointSaved,
     GroupOpened,
@@ -17,6 +19,17 @@ from stepwell.events import (
 )
 from stepwell.events.base import Event
 
+_SECRETS_KEY = b'"secrets":'
+"""In the stored form of a task, where it has secrets; quotation marks within a text are escaped there."""
+
+
+class _TaskSecrets(BaseModel):
+    """Of `stepwell.tasks.task.Task`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    secrets: str | None = None
+
 
 def blobs_of(event: Event) -> tuple[str, ...]:
     """Digests of the blobs that an event names."""
@@ -27,10 +40,8 @@ def blobs_of(event: Event) -> tuple[str, ...]:
             return (event.changed,)
         case VerdictReached():
             return (event.report,)
-        case GroupOpened() | PromptReplaced():
-            return (event.task,)
-        case StepDispatched() | ValidationOpened():
-            return tuple(event.tasks)
+        case GroupOpened() | PromptReplaced() | StepDispatched() | ValidationOpened():
+            return tasks_of(event)
         case StepAdmitted():
             return (event.manifest, event.group_heads.heads)
         case ValidationClosed():
@@ -54,6 +65,27 @@ def folders_of(event: Event) -> tuple[str, ...]:
             return (event.files,)
         case _:
             return ()
+
+
+def tasks_of(event: Event) -> tuple[str, ...]:
+    """Of those, the ones that are tasks: such a blob may name another, with what only the task's grader sees."""
+    match event:
+        case GroupOpened() | PromptReplaced():
+            return (event.task,)
+        case StepDispatched() | ValidationOpened():
+            return tuple(event.tasks)
+        case _:
+            return ()
+
+
+def secrets_of(task: bytes) -> str | None:
+    """Digest of the blob that a task's blob names; None where it names none, or is no task."""
+    if _SECRETS_KEY not in task:  # spares the reading of tasks that hold everything themselves, and may be long
+        return None
+    try:
+        return _TaskSecrets.model_validate_json(task).secrets
+    except ValidationError:
+        return None
 
 
 def documents_of(event: Event) -> tuple[str, ...]:

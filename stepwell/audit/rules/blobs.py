@@ -1,9 +1,9 @@
-"""Every blob that an event names is there, and is what its name says."""
+"""Every blob that an event names, or a task that it names, is there, and is what its name says."""
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord
 
-HOLDS = "each blob that an event names is present, and its bytes hash to its name"
+HOLDS = "each blob that an event names, and the secrets of each task, are present, and their bytes hash to their names"
 UNIT = "blobs"
 
 
