@@ -77,13 +77,14 @@ TIMEOUT_S = 240.0
 
 @dataclass
 class TinyRun:
-    """One run of the recipe above, with some settings of its own."""
+    """One run of the recipe above, or of another as small, with some settings of its own."""
 
     name: str
     home: Path
     ledger: Ledger
     folder: Path
     settings: tuple[str, ...] = ()
+    recipe: str = RECIPE
     process: "subprocess.Popen[bytes] | None" = None
     seen: dict[int, str] = field(default_factory=dict)
     """Every process of the run that was seen, by pid: its command."""
@@ -96,7 +97,7 @@ class TinyRun:
     def start(self) -> None:
         """Starts, or goes on with, the run."""
         recipe = self.folder / "tiny.toml"
-        recipe.write_text(RECIPE)
+        recipe.write_text(self.recipe)
         settings = [part for setting in self.settings for part in ("--set", setting)]
         with (self.folder / f"{self.name}.out").open("ab") as out:
             command = [sys.executable, "-m", "cli.main", "run", str(recipe), "--name", self.name, *settings]
