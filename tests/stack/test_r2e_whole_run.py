@@ -32,6 +32,7 @@ SAYS = (
     call("execute_bash", command="cat r2e_tests/* /root/r2e_tests/* run_tests.sh /root/dataset/*; git log -p --all"),
     call("finish", message="done"),
 )
+PATIENCE_S = 900.0
 RECIPE = """
 name = "r2e"
 
@@ -80,13 +81,14 @@ initial = false
 
 
 @pytest.mark.long
+@pytest.mark.timeout(2 * PATIENCE_S)
 async def test_a_run_on_r2e_tasks_ends_and_its_audit_holds(
     services: Addresses, services_home: Path, ledger: Ledger, blobs: BlobStore, tmp_path: Path, r2e_sif: Path
 ) -> None:
     tools = CodeActTools(work=WORK)
     policy = write_talking_policy(tmp_path / "policy", SAYS, [tools.system_prompt()], context=2048)
     recipe = RECIPE.format(policy=policy, tasks=make_r2e_set(r2e_sif, tmp_path))
-    run = TinyRun("whole-r2e", services_home, ledger, tmp_path, recipe=recipe)
+    run = TinyRun("whole-r2e", services_home, ledger, tmp_path, recipe=recipe, patience_s=PATIENCE_S)
     try:
         run.start()
         assert await run.finish() == 0, run.output
