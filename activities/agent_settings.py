@@ -8,10 +8,11 @@ from stepwell.agent.protocol import ToolSet
 from stepwell.agent.tool_calls import CallFormat
 from stepwell.recipe.recipe import Recipe
 from stepwell.sandbox.protocol import SandboxLimits
+from stepwell.tasks.task import Task
 
 
-def tool_set(recipe: Recipe, calls: CallFormat | None = None) -> ToolSet:
-    """The recipe's tools, for one episode; `calls` instead of the recipe's form of calls."""
+def tool_set(recipe: Recipe, task: Task, calls: CallFormat | None = None) -> ToolSet:
+    """The recipe's tools, for one episode on a task; `calls` instead of the recipe's form of calls."""
     agent = recipe.agent
     if agent.tools == "compact":
         return CompactTools()
@@ -26,6 +27,7 @@ def tool_set(recipe: Recipe, calls: CallFormat | None = None) -> ToolSet:
         observation_chars=agent.observation_chars,
         functions=agent.functions,
         prompt=agent.prompt,
+        work=task.work,
     )
 
 

@@ -1,12 +1,14 @@
 """grade_rollout: the verdict on a tree, once, for all rollouts that arrived at it; and rollouts that failed."""
 
 import time
+from collections.abc import Mapping
 
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from activities.folds import fold_rollout
 from activities.stores import Stores, dump_json
+from activities.task_images import TaskImages
 from db.errors import Fenced
 from db.recorded import Recorded
 from stepwell.agent.turn import parse_changed_files
@@ -20,17 +22,25 @@ from stepwell.contracts.rollout import (
 from stepwell.contracts.run import RunRef
 from stepwell.events import RolloutFailed, RolloutGraded, VerdictReached
 from stepwell.events.streams import verdict_stream
-from stepwell.sandbox.protocol import SandboxFactory
+from stepwell.sandbox.protocol import Sandbox, SandboxFactory
+from stepwell.tasks.graders import grader_of
 from stepwell.tasks.grading.grade import grade
-from stepwell.tasks.grading.verdict import Failure, grader_digest
+from stepwell.tasks.grading.verdict import Failure, Score
+from stepwell.tasks.r2e.grade import grade_in_image, grading_limits
+from stepwell.tasks.r2e.secrets import R2ESecrets
+from stepwell.tasks.task import Task
 
 
 class GradingActivities:
     """Grades trees in this worker's sandboxes."""
 
-    def __init__(self, stores: Stores, sandboxes: SandboxFactory) -> None:
+    def __init__(self, stores: Stores, sandboxes: SandboxFactory, images: TaskImages | None = None) -> None:
+        """Args:
+        images: Shared with who else uses them in this process.
+        """
         self._stores = stores
         self._sandboxes = sandboxes
+        self._images = images or TaskImages()
 
     @activity.defn(name="grade_rollout")
     async def grade_rollout(self, request: GradeRequest) -> GradeOutcome:
@@ -91,7 +101,10 @@ class GradingActivities:
         assert fold.ended is not None
         changed = parse_changed_files(await self._stores.blobs.get(fold.ended.changed))
         began = time.monotonic()
-        verdict = await grade(task, changed, self._sandboxes)
+        if task.image is None:
+            verdict = await grade(task, changed, self._sandboxes)
+        else:
+            verdict = await self._grade_in_image(request.run, task, changed)
         if isinstance(verdict, Failure):
             raise ApplicationError(
                 f"task {task.id}: {verdict.cause}", type=verdict.kind, non_retryable=verdict.kind == FailureKind.DATA
@@ -100,7 +113,7 @@ class GradingActivities:
         reached = VerdictReached(
             task=request.task,
             tree=fold.ended.tree,
-            grader=grader_digest(),
+            grader=grader_of(task),
             score=verdict.value,
             timed_out=verdict.timed_out,
             report=await self._stores.stage(dump_json(verdict.model_dump(mode="json")), inline),
@@ -109,3 +122,18 @@ class GradingActivities:
         stream = verdict_stream(request.verdict_key)
         await self._stores.ledger.append(stream, [reached], expected_seq=0, actor=self._stores.actor, blobs=inline)
         return await self._stores.ledger.read(stream)
+
+    async def _grade_in_image(self, run: str, task: Task, changed: Mapping[str, bytes | None]) -> Score | Failure:
+        """Grades in a sandbox of the task's image as it is: with all that was hidden from the agent."""
+        if task.secrets is None:
+            return Failure(kind="data", cause="it has an image, and no secrets that say what its tests are")
+        secrets = R2ESecrets.model_validate_json(await self._stores.blobs.get(task.secrets))
+        facts = await self._stores.run_facts(run)
+        image = await self._images.find(facts.recipe, task)
+
+        files = {path: text.encode() for path, text in task.files.items()}
+
+        async def create() -> Sandbox:
+            return await self._sandboxes.create(files, grading_limits(task.timeout_s), str(image), work=task.work)
+
+        return await grade_in_image(secrets, changed, create, work=task.work, timeout_s=task.timeout_s)

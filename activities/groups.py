@@ -6,12 +6,13 @@ from activities.folds import RolloutFold, fold_rollout
 from activities.run import open_prompts
 from activities.stores import Stores
 from stepwell.contracts.rollout import CloseGroupsRequest, GroupFate, GroupsClosed, OpenGroupsRequest, Purpose
-from stepwell.contracts.run import Dispatch, PromptRef
+from stepwell.contracts.run import GRADING_S, Dispatch, PromptRef
 from stepwell.events import GroupClosed, GroupOpened
 from stepwell.events.base import facts_digest
 from stepwell.events.children import ChildHead
 from stepwell.events.streams import prompt_stream, rollout_stream
 from stepwell.rl.grouping import MemberEnd, close_group
+from stepwell.tasks.graders import grading_deadline_s
 
 
 class GroupActivities:
@@ -22,17 +23,20 @@ class GroupActivities:
 
     @activity.defn(name="open_groups")
     async def open_groups(self, request: OpenGroupsRequest) -> Dispatch:
-        """Opens the streams of the prompts, once; returns those that are not closed."""
+        """Opens the streams of the prompts, once; returns those that are not closed, with the deadline of a grading."""
         dispatch = await open_prompts(self._stores, request.run, request.scope, list(request.prompts))
+        opened: list[PromptRef] = []
         for prompt in dispatch.open:
             task = await self._stores.task(prompt.task)
+            grading_s = grading_deadline_s(task)
+            opened.append(prompt.model_copy(update={"grading_s": grading_s if grading_s > GRADING_S else None}))
             await self._stores.ledger.append(
                 prompt_stream(request.run, request.scope, prompt.prompt),
                 [GroupOpened(task=prompt.task, task_id=task.id, version=request.version, samples=request.samples)],
                 expected_seq=0,
                 actor=self._stores.actor,
             )
-        return dispatch
+        return dispatch.model_copy(update={"open": tuple(opened)})
 
     @activity.defn(name="close_groups")
     async def close_groups(self, request: CloseGroupsRequest) -> GroupsClosed:

@@ -7,13 +7,15 @@ from datetime import timedelta
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.agent_settings import episode_limits, sandbox_limits, tool_set
+from activities.agent_sandbox import agent_sandbox
+from activities.agent_settings import episode_limits, tool_set
 from activities.engine_pool import EnginePool
 from activities.folds import RolloutFold, fold_rollout
 from activities.harness_rollout import HarnessFailed, HarnessHost, HarnessRollout
 from activities.holds import Held, Holds
 from activities.policy_files import PolicyFiles
 from activities.stores import RunFacts, Stores
+from activities.task_images import TaskImages
 from db.errors import Fenced
 from stepwell.agent.chat import ChatRenderer
 from stepwell.agent.episode import Divergence, Episode, PromptTooLong, Sampled, Turn
@@ -37,7 +39,8 @@ from stepwell.policy.protocol import GenerateRequest
 from stepwell.rl.rows import train_rows
 from stepwell.rl.seeds import derive_seed
 from stepwell.sandbox.protocol import Sandbox, SandboxFactory
-from stepwell.tasks.grading.verdict import grader_digest, verdict_key
+from stepwell.tasks.graders import grader_of
+from stepwell.tasks.grading.verdict import verdict_key
 from stepwell.tasks.task import Task
 
 LOOK_FOR_ENGINE = timedelta(seconds=5)
@@ -60,15 +63,18 @@ class RolloutActivities:
         sandboxes: SandboxFactory,
         policies: PolicyFiles,
         harnesses: HarnessHost | None = None,
+        images: TaskImages | None = None,
     ) -> None:
         """Args:
         harnesses: Where harnesses that are no part of Stepwell run, for recipes that name one.
+        images: Shared with who else uses them in this process.
         """
         self._stores = stores
         self._harnesses = harnesses
         self._engines = engines
         self._sandboxes = sandboxes
         self._policies = policies
+        self._images = images or TaskImages()
         self._holds = Holds(stores.ledger)
 
     @activity.defn(name="run_rollout")
@@ -80,12 +86,6 @@ class RolloutActivities:
         """
         facts = await self._stores.run_facts(request.run)
         task = await self._stores.task(request.task)
-        if task.image is not None:
-            raise ApplicationError(
-                f"task {task.id} needs the image {task.image.file}, and this worker's sandboxes have none",
-                type=FailureKind.DATA.value,
-                non_retryable=True,
-            )
         renderer = await self._policies.renderer(request.run, facts.recipe)
         attempt = _Attempt(self._stores, self._engines, self._holds, request, facts, task, renderer, self._harnesses)
         if await attempt.is_held():
@@ -96,7 +96,7 @@ class RolloutActivities:
         fold = await attempt.open()
         if fold.ended is None:
             try:
-                await attempt.play(fold, self._sandboxes)
+                await attempt.play(fold, self._sandboxes, self._images)
             except Held:
                 return attempt.held()
             except PromptTooLong as error:
@@ -194,12 +194,11 @@ class _Attempt:
                 continue  # an earlier attempt was still writing: look again, then fence it
             return fold
 
-    async def play(self, fold: RolloutFold, sandboxes: SandboxFactory) -> None:
+    async def play(self, fold: RolloutFold, sandboxes: SandboxFactory, images: TaskImages) -> None:
         """Rebuilds the sandbox from the recorded actions and plays on to the end."""
-        files = {path: text.encode() for path, text in self._task.files.items()}
         recorded = await self._recorded_turns(fold)
         for _ in range(MAX_RESTARTS):
-            sandbox = await sandboxes.create(files, sandbox_limits(self._recipe))
+            sandbox = await agent_sandbox(self._recipe, self._task, sandboxes, images)
             try:
                 await self._play_in(sandbox, recorded)
                 return
@@ -219,7 +218,8 @@ class _Attempt:
         if self._recipe.agent.harness is not None:
             await self._play_by_harness(self._recipe.agent.harness, sandbox, recorded)
             return
-        episode = Episode(self._task, tool_set(self._recipe), self._renderer, episode_limits(self._recipe))
+        tools = tool_set(self._recipe, self._task)
+        episode = Episode(self._task, tools, self._renderer, episode_limits(self._recipe))
         await episode.replay(recorded, sandbox)
         self._rows = [turn.payload for turn in recorded]
         end = episode.ended()
@@ -231,7 +231,7 @@ class _Attempt:
     async def _play_by_harness(self, command: tuple[str, ...], sandbox: Sandbox, recorded: list[RecordedTurn]) -> None:
         if self._harnesses is None:
             raise HarnessFailed("this worker runs no harness but our own")
-        tools = tool_set(self._recipe, JSON_CALLS)
+        tools = tool_set(self._recipe, self._task, JSON_CALLS)
         seconds = self._recipe.agent.command_timeout_s
         assert seconds is not None
         rollout = HarnessRollout(
@@ -326,7 +326,7 @@ class _Attempt:
     async def _ending(self, sandbox: Sandbox, end: StopReason, inline: list[bytes]) -> list[Event]:
         """The end, and the verdict where the tree was graded before; `inline` takes the blobs that they name."""
         tree = await sandbox.tree_digest()
-        key = verdict_key(self._task.digest, tree, grader_digest())
+        key = verdict_key(self._task.digest, tree, grader_of(self._task))
         rows = train_rows(self._rows)
         ended = RolloutEnded(
             reason=end,

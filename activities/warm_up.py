@@ -70,7 +70,7 @@ async def _demonstrations(stores: Stores, facts: RunFacts, base: Path, trees: Pa
     factory = BubblewrapFactory(trees)
     try:
         return await Demonstrator(
-            tools=lambda: tool_set(recipe),
+            tools=lambda task: tool_set(recipe, task),
             renderer=ChatRenderer(tokenizer, FORMATS[recipe.agent.chat]),
             limits=episode_limits(recipe),
             factory=factory,

@@ -23,7 +23,7 @@ from db.recorded import START, Position
 from db.run_rows import StreamRows, named_rows, rows_below, run_rows
 from db.verify import verified
 from stepwell import events as event_types
-from stepwell.audit.blob_names import documents_of, folders_of
+from stepwell.audit.blob_names import documents_of, folders_of, secrets_of, tasks_of
 from stepwell.audit.record import ChainFault, Naming, RecordBuilder, RunRecord
 from stepwell.events.base import Event
 from stepwell.events.streams import deleted_stream, engine_stream, run_stream, verdict_stream, weights_stream
@@ -53,6 +53,8 @@ class Reading:
         """Blobs whose contents the rules read."""
         self.folders: set[str] = set()
         """Blobs that list files."""
+        self.tasks: set[str] = set()
+        """Blobs that are tasks, which may name another."""
 
     def take(self, stream: StreamRows) -> None:
         """Verifies a stream and hands it on, up to its first event that does not hold."""
@@ -77,6 +79,7 @@ class Reading:
                 if is_own and not name.startswith(_NAME_PAYLOADS):
                     self.documents.update(documents_of(event))
                     self.folders.update(folders_of(event))
+                    self.tasks.update(tasks_of(event))
                 if row.is_projected:
                     self.expected.see(recorded)
         except BrokenStream as broken:
@@ -113,8 +116,11 @@ async def read_run(database: Database, blobs: BlobStore, run: str, *, payloads: 
             tables = await reading.expected.compare(connection, run, reading.broken)
     named = builder.named_blobs()
     wanted = reading.documents | reading.folders
-    checked = await check_blobs(blobs, list(named) if payloads else sorted(wanted), wanted)
+    secrets: dict[str, str] = {}
+    first = list(named) if payloads else sorted(wanted)
+    checked = await check_blobs(blobs, first, wanted, reading.tasks if payloads else (), secrets)
     files = _files_of(checked, reading.folders, named)
+    files.update((digest, named[task]) for digest, task in secrets.items())
     rest = [digest for digest in files if digest not in named] if payloads else []
     of_files = await check_blobs(blobs, rest)
     missing = checked.missing | of_files.missing
@@ -158,18 +164,37 @@ def _uncollected() -> Generator[None]:
             gc.enable()
 
 
-async def check_blobs(blobs: BlobStore, digests: Iterable[str], wanted: Collection[str] = ()) -> Checked:
+async def check_blobs(
+    blobs: BlobStore,
+    digests: Iterable[str],
+    wanted: Collection[str] = (),
+    tasks: Collection[str] = (),
+    secrets: dict[str, str] | None = None,
+) -> Checked:
     """Hashes every blob; keeps the bytes of those that are wanted.
+
+    Args:
+        blobs: The store.
+        digests: Which.
+        wanted: Of them, those whose bytes are kept.
+        tasks: Of them, those that are tasks.
+        secrets: Takes the blobs that tasks name, each with a task that names it.
 
     Raises:
         DatabaseUnavailable, BlobStoreUnavailable: no answer.
     """
     every = Checked({}, set(), {})
     for part in _batches(digests):
-        checked = await blobs.check(part, keep=wanted)
+        of_part = {digest for digest in part if digest in wanted or digest in tasks}
+        checked = await blobs.check(part, keep=of_part)
         every.faults.update(checked.faults)
         every.missing.update(checked.missing)
-        every.kept.update(checked.kept)
+        for digest, data in checked.kept.items():
+            if digest in wanted:
+                every.kept[digest] = data
+            named = secrets_of(data) if secrets is not None and digest in tasks else None
+            if secrets is not None and named is not None:  # the task itself is not kept: there may be thousands
+                secrets.setdefault(named, digest)
     return every
 
 

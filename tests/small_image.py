@@ -12,11 +12,15 @@ from stepwell.sandbox.system import TEST_LIBRARIES
 PROGRAMS = (
     *("bash", "cat", "cp", "chmod", "chown", "cut", "du", "echo", "env", "grep", "head", "id", "ln", "ls", "mkdir"),
     *(
+        "find",
+        "git",
         "mkfifo",
+        "mktemp",
         "mv",
         "pgrep",
         "pkill",
         "rm",
+        "sed",
         "seq",
         "sleep",
         "sort",

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from stepwell.recipe.loading import RecipeError
 from stepwell.recipe.recipe import Recipe, folder_of
+from stepwell.recipe.sections import R2ETasks
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.sandbox.images import ImageError, find_apptainer
 from stepwell.sandbox.protocol import SandboxLimits
 
 
 async def preflight(recipe: Recipe) -> None:
-    """Checks the policy's files, the engine's package and that sandboxes can be made.
+    """Checks the policy's files, the engine's package, the tasks' images' program and that sandboxes can be made.
 
     Raises:
         RecipeError: the recipe names what is not here.
@@ -23,6 +25,11 @@ async def preflight(recipe: Recipe) -> None:
             'engine.kind = "vllm", but vLLM is not installed: pip install "stepwell[gpu]" on a machine with GPUs, or '
             "scripts/install-environment full for its CPU wheel"
         )
+    if isinstance(recipe.tasks, R2ETasks):
+        try:
+            find_apptainer()
+        except ImageError as error:
+            raise RecipeError(f'tasks.source = "r2e", whose tasks are Apptainer images: {error}') from None
     with tempfile.TemporaryDirectory(prefix="stepwell-preflight-") as folder:
         factory = BubblewrapFactory(Path(folder))
         try:

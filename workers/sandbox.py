@@ -5,6 +5,7 @@ from activities.grading import GradingActivities
 from activities.harness_rollout import HarnessHost
 from activities.policy_files import PolicyFiles
 from activities.rollout import RolloutActivities
+from activities.task_images import TaskImages
 from db.engines import Engines
 from stepwell.agent.gateway.server import Gateway
 from stepwell.policy.engine_http.server import listen
@@ -28,8 +29,9 @@ async def run_sandbox(addresses: Addresses, *, concurrency: int) -> None:
         gateway = Gateway()
         listening = await listen(gateway.app())  # for programs on this machine alone
         harnesses = HarnessHost(gateway, listening.url, opened.cache / "harnesses", run_harness)
-        rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores), harnesses)
-        grading = GradingActivities(opened.stores, sandboxes)
+        images = TaskImages()
+        rollouts = RolloutActivities(opened.stores, engines, sandboxes, PolicyFiles(opened.stores), harnesses, images)
+        grading = GradingActivities(opened.stores, sandboxes, images)
         try:
             await serve(
                 opened.client,

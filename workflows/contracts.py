@@ -25,6 +25,7 @@ from stepwell.contracts.rollout import (
     RolloutRequest,
 )
 from stepwell.contracts.run import (
+    GRADING_S,
     Admission,
     CompleteRequest,
     Dispatch,
@@ -159,7 +160,13 @@ FINISH_RUN = ActivitySpec("finish_run", CONTROL_QUEUE, FinishRequest, RunRef, LE
 RUN_ROLLOUT = ActivitySpec("run_rollout", SANDBOX_QUEUE, RolloutRequest, RolloutOutcome, timedelta(minutes=30), BEAT)
 """Its budget is counted from the ledger: a try that only finds that there is no engine costs nothing."""
 GRADE_ROLLOUT = ActivitySpec(
-    "grade_rollout", SANDBOX_QUEUE, GradeRequest, GradeOutcome, timedelta(minutes=10), BEAT, attempts=5
+    "grade_rollout",
+    SANDBOX_QUEUE,
+    GradeRequest,
+    GradeOutcome,
+    timedelta(seconds=GRADING_S),  # or longer, as the task's own deadline asks
+    BEAT,
+    attempts=5,
 )
 
 FAIL_ROLLOUTS = ActivitySpec("fail_rollouts", SANDBOX_QUEUE, FailRolloutsRequest, RunRef, LEDGER_ATTEMPT, LEDGER_BEAT)

@@ -161,9 +161,11 @@ class PromptGroup:
             return None
 
     async def _grade(self, prompt: PromptRef, key: str, streams: list[str]) -> None:
+        longer = None if prompt.grading_s is None else timedelta(seconds=prompt.grading_s)
         try:
             await GRADE_ROLLOUT(
                 GradeRequest(run=self._group.run, task=prompt.task, verdict_key=key, streams=tuple(streams)),
+                attempt=longer,
                 attempts=self._group.rollout_attempts,
             )
         except ActivityError as error:

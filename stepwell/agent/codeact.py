@@ -8,7 +8,7 @@ from stepwell.agent.codeact_editor import Edits, edit
 from stepwell.agent.codeact_tools import ALLOWED, REQUIRED, TOOLS, FunctionName, described, shown
 from stepwell.agent.protocol import NO_CALL, Action, Observation
 from stepwell.agent.tool_calls import JSON_CALLS, CallFormat, MalformedCall
-from stepwell.sandbox.protocol import ExecEnd, Sandbox
+from stepwell.sandbox.protocol import WORK, ExecEnd, Sandbox
 from stepwell.tasks.task import Task
 
 _SHELL = """
@@ -34,6 +34,7 @@ class CodeActTools:
         observation_chars: Most characters of an observation: head and tail, with the number left out between.
         functions: Those that are offered; a call of another one is a mistake.
         prompt: How the policy is told of them: by their schemas, or by example calls.
+        work: Root of the work tree, an absolute path.
     """
 
     name = "codeact"
@@ -46,17 +47,19 @@ class CodeActTools:
         observation_chars: int = 8000,
         functions: tuple[FunctionName, ...] = get_args(FunctionName),
         prompt: Literal["schemas", "examples"] = "schemas",
+        work: str = WORK,
     ) -> None:
         self._calls = calls
         self._functions = functions
         self._prompt = prompt
+        self._work = work
         self._edits = Edits()
         self._command_timeout_s = command_timeout_s
         self._observation_chars = observation_chars
 
     def system_prompt(self) -> str:
         """Role, tools and call format."""
-        return (described if self._prompt == "schemas" else shown)(self._calls, self._functions)
+        return (described if self._prompt == "schemas" else shown)(self._calls, self._functions, self._work)
 
     def parse(self, text: str) -> Action:
         """The first call in the text. Arguments that are no strings become their JSON text."""
@@ -90,7 +93,7 @@ class CodeActTools:
             case "execute_bash":
                 return Observation(self._clip(await self._bash(action.arguments, sandbox)))
             case "str_replace_editor":
-                return Observation(self._clip(await edit(action.arguments, sandbox, self._edits)))
+                return Observation(self._clip(await edit(action.arguments, sandbox, self._edits, self._work)))
             case _:
                 return Observation(self._clip("Error: " + action.arguments.get("reason", "no such function")))
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from stepwell.events import (
     CheckpointSaved,
     GroupOpened,
@@ -24,14 +26,17 @@ from stepwell.events.base import Event
 Naming = Mapping[type[Event], Callable[[Any], tuple[str, ...]]]
 """From an event of a type to digests; by type, since all events of a run are asked."""
 
-_BLOBS: Naming = {
-    TurnRecorded: lambda event: (event.payload,),
-    RolloutEnded: lambda event: (event.changed,),
-    VerdictReached: lambda event: (event.report,),
+_TASKS: Naming = {
     GroupOpened: lambda event: (event.task,),
     PromptReplaced: lambda event: (event.task,),
     StepDispatched: lambda event: tuple(event.tasks),
     ValidationOpened: lambda event: tuple(event.tasks),
+}
+_BLOBS: Naming = {
+    TurnRecorded: lambda event: (event.payload,),
+    RolloutEnded: lambda event: (event.changed,),
+    VerdictReached: lambda event: (event.report,),
+    **_TASKS,
     StepAdmitted: lambda event: (event.manifest, event.group_heads.heads),
     ValidationClosed: lambda event: (event.children_heads.heads,),
     StepTrained: lambda event: (event.manifest, event.export),
@@ -50,6 +55,16 @@ _DOCUMENTS: Naming = {
     StepAdmitted: lambda event: (event.manifest, event.group_heads.heads),
     ValidationClosed: lambda event: (event.children_heads.heads,),
 }
+_SECRETS_KEY = b'"secrets":'
+"""In the stored form of a task, where it has secrets; quotation marks within a text are escaped there."""
+
+
+class _TaskSecrets(BaseModel):
+    """Of `stepwell.tasks.task.Task`."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    secrets: str | None = None
 
 
 def blobs_of(event: Event) -> tuple[str, ...]:
@@ -62,6 +77,22 @@ def folders_of(event: Event) -> tuple[str, ...]:
     """Of those, the ones that list the files of a folder: JSON, from a file's name to the digest of its blob."""
     named = _FOLDERS.get(type(event))
     return named(event) if named else ()
+
+
+def tasks_of(event: Event) -> tuple[str, ...]:
+    """Of those, the ones that are tasks: such a blob may name another, with what only the task's grader sees."""
+    named = _TASKS.get(type(event))
+    return named(event) if named else ()
+
+
+def secrets_of(task: bytes) -> str | None:
+    """Digest of the blob that a task's blob names; None where it names none, or is no task."""
+    if _SECRETS_KEY not in task:  # spares the reading of tasks that hold everything themselves, and may be long
+        return None
+    try:
+        return _TaskSecrets.model_validate_json(task).secrets
+    except ValidationError:
+        return None
 
 
 def documents_of(event: Event) -> tuple[str, ...]:

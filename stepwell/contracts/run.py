@@ -211,6 +211,10 @@ class ValidationInput(Contract):
     """Samples and deadlines."""
 
 
+GRADING_S = 600.0
+"""Deadline of one attempt at a verdict, unless the task needs longer."""
+
+
 class PromptRef(Contract):
     """One prompt of a step or a validation."""
 
@@ -218,6 +222,9 @@ class PromptRef(Contract):
     """Index in its step or set."""
     task: str
     """Digest of its task."""
+    grading_s: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Deadline of one attempt at a verdict on its task, where that is longer than the declared one. Not in the message
+    otherwise: builds that know no such deadline read it too."""
 
 
 class Dispatch(Contract):

@@ -44,8 +44,8 @@ class Demonstration:
 class Demonstrator:
     """Demonstrates tasks to one policy."""
 
-    tools: Callable[[], ToolSet]
-    """The tool set of an episode."""
+    tools: Callable[[Task], ToolSet]
+    """The tool set of an episode on a task."""
     renderer: ChatRenderer
     limits: EpisodeLimits
     factory: SandboxFactory
@@ -95,7 +95,7 @@ class Demonstrator:
         files = {path: text.encode() for path, text in task.files.items()}
         sandbox = await self.factory.create(files, self.sandbox)
         try:
-            episode = Episode(task, self.tools(), self.renderer, self.limits)
+            episode = Episode(task, self.tools(task), self.renderer, self.limits)
             return _Played(await episode.play(sandbox, expert.say, expert.keep), await sandbox.changed_files())
         finally:
             await sandbox.destroy()

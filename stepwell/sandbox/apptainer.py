@@ -12,10 +12,10 @@ import os
 import shutil
 import subprocess
 from collections import OrderedDict, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from stepwell.sandbox.apptainer_image import PROBE, ImageInside, parse_probe
 from stepwell.sandbox.bwrap_program import ISOLATION, find_bwrap, without_namespaces
@@ -60,6 +60,8 @@ class _Place:
 
     image: Path
     work: str
+    hidden: tuple[str, ...]
+    """Paths of the image that its sandboxes do not show."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,29 @@ class ApptainerFactory:
         self._lock = asyncio.Lock()
 
     async def create(
-        self, files: Mapping[str, bytes], limits: SandboxLimits, image: str | None = None, *, work: str = WORK
+        self,
+        files: Mapping[str, bytes],
+        limits: SandboxLimits,
+        image: str | None = None,
+        *,
+        work: str = WORK,
+        hidden: Sequence[str] = (),
     ) -> FramedSandbox:
         """A sandbox in an image, `files` laid over what it has at `work`, ready for its first command.
 
         Raises:
             SandboxError: it could not be made: what failed and what to do about it.
-            ValueError: a path of `files` leads out of the tree, or is a file and a folder; or there is no image.
+            ValueError: a path of `files` leads out of the tree, or is a file and a folder; or there is no image; or a
+                hidden path is not absolute, or holds the work tree.
         """
         chosen = image or self._image
         if chosen is None:
             raise ValueError("a sandbox of Apptainer needs an image: name a SIF, or give the factory one")
+        for path in hidden:
+            if not path.startswith("/") or PurePosixPath(work).is_relative_to(path):
+                raise ValueError(f"{path!r} cannot be hidden: give an absolute path that does not hold {work}")
         prepared = await self._prepare()
-        return await prepared.create(files, limits, _Place(Path(chosen).resolve(), work))
+        return await prepared.create(files, limits, _Place(Path(chosen).resolve(), work, tuple(hidden)))
 
     async def close(self) -> None:
         """Destroys every sandbox that this factory still holds, and removes its folder. Idempotent."""
@@ -148,7 +160,7 @@ class _Prepared:
     def _probe(self, place: _Place, number: int) -> _Image:
         if not place.image.exists():
             raise SandboxError(f"no image {place.image}: fetch or build it, or correct its path")
-        command = [*self._outside(), str(place.image), *self._bundle.python, "-c", PROBE, place.work]
+        command = [*self._outside(), str(place.image), *self._bundle.python, "-c", PROBE, place.work, *place.hidden]
         done = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
@@ -161,9 +173,12 @@ class _Prepared:
         if done.returncode != 0:
             raise SandboxError(_explain(said or f"the image {place.image} ended with status {done.returncode}"))
         try:
-            inside = parse_probe(done.stdout)
+            inside = parse_probe(done.stdout, hidden=len(place.hidden))
         except ValueError as error:
             raise SandboxError(_explain(f"{error}; {said}")) from error
+        holding = [path for path in inside.hidden if PurePosixPath(place.work).is_relative_to(path)]
+        if holding:
+            raise SandboxError(f"{holding[0]} in {place.image} is to be hidden, and holds the work tree {place.work}")
         etc = self._folder / f"etc-{number}"
         inside.write_etc(etc)
         return _Image(inside, etc)
@@ -188,6 +203,7 @@ class _Prepared:
         over = folder / "over"
         for name in ("upper", "scratch", "tree"):
             (over / name).mkdir(parents=True)
+        (over / "empty").touch()
         command = [*self._outside(), *_bind(over, _OVER), *_bind(tree, f"{_OVER}/tree", "ro")]
         for name in ("passwd", "group", "hosts"):
             command += _bind(image.etc / name, f"/etc/{name}", "ro")
@@ -198,6 +214,11 @@ class _Prepared:
         command += ["--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
         command += ["--overlay-src", place.work, "--overlay-src", f"{_OVER}/tree"]
         command += ["--overlay", f"{_OVER}/upper", f"{_OVER}/scratch", place.work]
+        for path, kind in image.inside.hidden.items():  # after the work tree: some may lie in it
+            if kind == "folder":
+                command += ["--tmpfs", path, "--remount-ro", path]
+            else:
+                command += ["--ro-bind", f"{_OVER}/empty", path]
         command += ["--ro-bind", f"{_OVER}/upper", WRITTEN, "--remount-ro", "/dev", "--remount-ro", "/"]
         return [*command, *self._bundle.guest, *guest_arguments(place.work, WRITTEN, limits, image.inside.environment)]
 

@@ -43,16 +43,25 @@ class BubblewrapFactory:
         self._lock = asyncio.Lock()
 
     async def create(
-        self, files: Mapping[str, bytes], limits: SandboxLimits, image: str | None = None, *, work: str = WORK
+        self,
+        files: Mapping[str, bytes],
+        limits: SandboxLimits,
+        image: str | None = None,
+        *,
+        work: str = WORK,
+        hidden: Sequence[str] = (),
     ) -> FramedSandbox:
         """A sandbox around a fresh tree of `files`, ready for its first command.
 
         Raises:
             SandboxError: it could not be made: what failed and what to do about it.
-            ValueError: a path of `files` leads out of the tree, or is a file and a folder; or an image is asked for.
+            ValueError: a path of `files` leads out of the tree, or is a file and a folder; or an image is asked for, or
+                to hide what an image has.
         """
         if image is not None:
             raise ValueError(f"the image {image} is asked for, and bubblewrap takes none: use sandboxes of Apptainer")
+        if hidden:
+            raise ValueError(f"{', '.join(hidden)} are to be hidden, and there is no image that has them: name it")
         prepared = await self._prepare()
         return await prepared.create(files, limits, work)
 

@@ -1,7 +1,6 @@
 """The client of one running sandbox, of whichever kind: it speaks in frames with the process inside."""
 
 import asyncio
-import contextlib
 import os
 import signal
 import subprocess
@@ -11,11 +10,14 @@ from pathlib import Path
 from stepwell.sandbox.cgroups import Cgroup
 from stepwell.sandbox.folders import remove_tree
 from stepwell.sandbox.frames import ChannelClosed, ChannelCorrupt, FrameChannel
+from stepwell.sandbox.process_tree import depth_of, descendants, ends_within
 from stepwell.sandbox.protocol import ExecEnd, ExecResult, SandboxError, SandboxLimits
-from stepwell.sandbox.tree import IGNORED_NAMES, Kind, TreeEntry, check_relative_path, digest_of_entries
+from stepwell.sandbox.tree import IGNORED_NAMES, Kind, TreeEntry, check_relative_path
 
 ANSWER_TIMEOUT_S = 120.0
 """For what takes milliseconds, and for the process inside to end a command after its deadline."""
+LISTING_TIMEOUT_S = 900.0
+"""For the process inside to read a work tree: the first time all of it, some GB at most."""
 END_TIMEOUT_S = 10.0
 CHANGED_LIMIT_BYTES = 64 << 20
 """Content of all changed files together; in the order of their paths, one that would pass it is left out."""
@@ -55,6 +57,7 @@ class FramedSandbox:
         self.group = group
         """Control group that everything inside is in; None where there are none."""
         self._lock = asyncio.Lock()
+        self._settled = False
         self._gone: str | None = None
         self._clock: asyncio.TimerHandle | None = None
         self._ending: asyncio.Task[None] | None = None
@@ -139,7 +142,8 @@ class FramedSandbox:
         Raises:
             SandboxError: the sandbox is gone.
         """
-        return digest_of_entries(await self._list())
+        _, digest = await self._ask([b"digest"], patience_s=LISTING_TIMEOUT_S)
+        return digest.hex()
 
     async def content_digests(self) -> dict[bytes, bytes]:
         """Path of each regular file of the work tree as it is, to the SHA-256 of its content.
@@ -149,6 +153,15 @@ class FramedSandbox:
         """
         return {entry.path: entry.payload for entry in await self._list() if entry.kind == "file"}
 
+    async def settle(self) -> None:
+        """Takes the work tree as it is for the one that it was created with.
+
+        Raises:
+            SandboxError: the sandbox is gone.
+        """
+        await self._ask([b"settle"], patience_s=LISTING_TIMEOUT_S)
+        self._settled = True
+
     async def changed_files(self) -> dict[str, bytes | None]:
         """What differs in content from the fresh tree: path to content, None if there is no such regular file any more.
         Left out: names that are not UTF-8, and what goes beyond `CHANGED_LIMIT_BYTES`.
@@ -156,26 +169,31 @@ class FramedSandbox:
         Raises:
             SandboxError: the sandbox is gone.
         """
-        now = await self.content_digests()
-        before = await self._base()
         changed: dict[str, bytes | None] = {}
         total = 0
-        for path in sorted(now.keys() | before.keys()):
-            if now.get(path) == before.get(path):
-                continue
+        for path in await self._changed_paths():
             try:
                 name = path.decode()
             except UnicodeDecodeError:
                 continue
-            if path not in now:
-                if IGNORED_NAMES.isdisjoint(name.split("/")):
-                    changed[name] = None
+            if not IGNORED_NAMES.isdisjoint(name.split("/")):
                 continue
-            content = await self.read_file(name)
+            try:
+                content = await self.read_file(name)
+            except FileNotFoundError:
+                changed[name] = None
+                continue
             total += len(content)
             if total <= CHANGED_LIMIT_BYTES:
                 changed[name] = content
         return changed
+
+    async def _changed_paths(self) -> list[bytes]:
+        """Of the regular files that are or were, those whose content differs, in order."""
+        if self._settled:
+            return (await self._ask([b"changes"], patience_s=LISTING_TIMEOUT_S))[1:]
+        now, before = await self.content_digests(), await self._base()
+        return [path for path in sorted(now.keys() | before.keys()) if now.get(path) != before.get(path)]
 
     async def destroy(self) -> None:
         """Kills everything inside and removes the work tree. Idempotent; confirmed when it returns.
@@ -189,11 +207,11 @@ class FramedSandbox:
 
     async def _end(self) -> None:
         self._end_service("it was destroyed")
-        if not await _ends(self._process, END_TIMEOUT_S):
+        if not await ends_within(self._process, END_TIMEOUT_S):
             # The process inside did not see its channel close. Killing it kills all, and its waiting parent ends.
             for child in self._inside():
                 os.kill(child, signal.SIGKILL)
-            if not await _ends(self._process, END_TIMEOUT_S):
+            if not await ends_within(self._process, END_TIMEOUT_S):
                 raise SandboxError(f"process {self.pid} did not end {END_TIMEOUT_S} s after SIGKILL: look at its state")
         self._process.wait()
         async with self._lock:  # A request under way has seen the end of the channel by now, or does so next.
@@ -204,7 +222,7 @@ class FramedSandbox:
 
     def _inside(self) -> list[int]:
         """The processes inside, as the host numbers them: those in the innermost PID namespace below this process."""
-        depths = {pid: _depth(pid) for pid in _descendants(self.pid)}
+        depths = {pid: depth_of(pid) for pid in descendants(self.pid)}
         return [pid for pid, depth in depths.items() if depth == max(depths.values())]
 
     def _remove(self) -> None:
@@ -221,7 +239,7 @@ class FramedSandbox:
         self._channel.hang_up()
 
     async def _list(self) -> list[TreeEntry]:
-        answer = await self._ask([b"list"])
+        answer = await self._ask([b"list"], patience_s=LISTING_TIMEOUT_S)
         fields = iter(answer[1:])
         return [
             TreeEntry(path, _KINDS[letter], int(mode, 8), payload)
@@ -244,44 +262,3 @@ class FramedSandbox:
                         f"the sandbox is gone: {self._gone}; start the work over in a new one"
                     ) from error
                 raise
-
-
-def _descendants(pid: int) -> list[int]:
-    """All processes below one that are there."""
-    found: list[int] = []
-    pending = [pid]
-    while pending:
-        current = pending.pop()
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
-            for task in Path(f"/proc/{current}/task").iterdir():
-                pending += map(int, (task / "children").read_text().split())
-        found.append(current)
-    return found[1:]
-
-
-def _depth(pid: int) -> int:
-    """How many PID namespaces a process is in; 0 if it has ended."""
-    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("NSpid:"):
-                return len(line.split()) - 1
-    return 0
-
-
-async def _ends(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """True once the process has ended, False if it has not within the time."""
-    if process.poll() is not None:
-        return True
-    loop = asyncio.get_running_loop()
-    ended = asyncio.Event()
-    descriptor = os.pidfd_open(process.pid)
-    loop.add_reader(descriptor, ended.set)
-    try:
-        async with asyncio.timeout(timeout_s):
-            await ended.wait()
-    except TimeoutError:
-        return False
-    finally:
-        loop.remove_reader(descriptor)
-        os.close(descriptor)
-    return True

@@ -1,4 +1,4 @@
-"""The first process of a sandbox: runs commands, reads and writes files, lists the work tree.
+"""The first process of a sandbox: runs commands, reads and writes files, lists the work tree and tells what changed.
 
 It runs as process 1 of its own PID namespace by `python -I -S`, standard library only and no import that costs
 milliseconds, and answers one request at a time over file descriptor 0, in the frames of `stepwell.sandbox.frames`.
@@ -27,6 +27,8 @@ TYPE_CHECKING = False  # As in `typing`, whose import costs milliseconds.
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    Entry = tuple[bytes, bytes, int, bytes]  # Path, letter of the kind, mode, payload.
+
 SIGINT, SIGKILL, SIGPIPE, SIGXFSZ = 2, 9, 13, 25  # `signal` imports `enum`, which costs milliseconds.
 WATCH_S = 0.02
 DISK_WATCH_S = 0.25
@@ -40,12 +42,14 @@ DISK_FACTOR = 8
 DEPTH_LIMIT = 96
 ENTRIES_LIMIT = 200_000
 IGNORED = (b".git", b"__pycache__", b".pytest_cache")
+DIGEST_DOMAIN = b"stepwell/tree\0"  # As in `stepwell.sandbox.tree`, whose digest this process computes too.
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Box:
     """Where the work tree is and what bounds there are, as given on the command line, in this order: the root of the
-    work tree, the folder whose bytes on disk are bounded, and those of `stepwell.sandbox.protocol.SandboxLimits`."""
+    work tree, the folder whose bytes on disk are bounded, and those of `stepwell.sandbox.protocol.SandboxLimits`. Where
+    the second is another than the first, it is the upper layer of the overlay that the work tree is."""
 
     def __init__(self, work: str, written: str, memory_bytes: str, processes: str, file_bytes: str) -> None:
         self.work = work.encode()
@@ -378,11 +382,15 @@ def write_file(path: bytes, data: bytes, box: Box) -> list[bytes]:
     return [b"ok"]
 
 
-def walk(root: bytes, ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat_result, int]]:
+def walk(
+    root: bytes, ignored: Sequence[bytes], missed: list[bytes] | None = None
+) -> Iterator[tuple[bytes, os.stat_result, int]]:
     """Yields (path, status, folder descriptor) of all below the root, links not followed, folders before their content.
 
-    The descriptor is open while the consumer holds the item. Bounded in depth and number.
+    The descriptor is open while the consumer holds the item. Bounded in depth and number; `missed` takes the paths that
+    were not looked at or into.
     """
+    missed = [] if missed is None else missed
     stack: list[tuple[bytes, int, list[bytes] | None]] = [(b"", os.open(root, FOLDER_FLAGS), None)]
     seen = 0
     while stack:
@@ -391,6 +399,7 @@ def walk(root: bytes, ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat
             found = map(os.fsencode, os.listdir(folder))
             names = sorted((name for name in found if name not in ignored), reverse=True)
         if not names or seen >= ENTRIES_LIMIT:
+            missed += [prefix + name for name in names]
             os.close(folder)
             continue
         name = names.pop()
@@ -399,34 +408,107 @@ def walk(root: bytes, ignored: Sequence[bytes]) -> Iterator[tuple[bytes, os.stat
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except OSError:
+            missed.append(prefix + name)
             continue  # Removed meanwhile by a command that still runs.
         path = prefix + name
         yield path, status, folder
-        if stat.S_ISDIR(status.st_mode) and len(stack) < DEPTH_LIMIT:
-            try:
-                stack.append((path + b"/", os.open(name, FOLDER_FLAGS, dir_fd=folder), None))
-            except OSError:
-                continue  # A folder without read permission is listed, its content is not.
+        if not stat.S_ISDIR(status.st_mode):
+            continue
+        if len(stack) >= DEPTH_LIMIT:
+            missed.append(path)
+            continue
+        try:
+            stack.append((path + b"/", os.open(name, FOLDER_FLAGS, dir_fd=folder), None))
+        except OSError:
+            missed.append(path)  # A folder without read permission is listed, its content is not.
 
 
-def list_tree(box: Box) -> list[bytes]:
-    """Fields of four: letter of the kind, mode, path, payload."""
-    import hashlib  # Costs 3 ms: only sandboxes whose tree is listed pay it.
+class Tree:
+    """The work tree, as it is each time that it is asked for.
 
-    fields = [b"ok"]
-    for path, status, folder in walk(box.work, IGNORED):
-        name = path.rsplit(b"/", 1)[-1]
-        letter, payload = b"o", b""
-        if stat.S_ISREG(status.st_mode):
-            content = read_regular(name, folder, box.file_bytes)
-            if content is not None:
-                letter, payload = b"f", hashlib.sha256(content).digest()
-        elif stat.S_ISLNK(status.st_mode):
-            letter, payload = b"l", os.readlink(name, dir_fd=folder)
-        elif stat.S_ISDIR(status.st_mode):
-            letter = b"d"
-        fields += [letter, b"%o" % stat.S_IMODE(status.st_mode), path, payload]
-    return fields
+    Where the work tree is an overlay whose upper layer can be seen, a file that is not in the upper layer is one of the
+    lower layers', which nothing inside can write to: it is read once. Neither times nor inode numbers are relied upon.
+    """
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.lower: dict[bytes, bytes] = {}
+        """SHA-256 of the content of files of the lower layers, by path."""
+        self.digests: dict[bytes, bytes] = {}
+        """The same of every regular file, as the tree was last looked at."""
+        self.settled: dict[bytes, bytes] | None = None
+        """The same, when the tree was settled."""
+
+    def written(self) -> set[bytes] | None:
+        """Paths that are in the upper layer, and so may have changed; None if that cannot be told: then all may."""
+        if self.box.written == self.box.work:
+            return None
+        missed: list[bytes] = []
+        try:
+            found = {path for path, _, _ in walk(self.box.written, IGNORED, missed)}
+        except OSError:
+            return None
+        return None if missed else found
+
+    def look(self) -> list[Entry]:
+        """All there is, in the order of the walk."""
+        import hashlib  # Costs 3 ms: only sandboxes whose tree is listed pay it.
+
+        written, self.digests = self.written(), {}
+        entries: list[Entry] = []
+        for path, status, folder in walk(self.box.work, IGNORED):
+            name = path.rsplit(b"/", 1)[-1]
+            letter, payload = b"o", b""
+            if stat.S_ISREG(status.st_mode):
+                is_lower = written is not None and path not in written
+                digest = self.lower.get(path) if is_lower else None
+                if digest is None:
+                    content = read_regular(name, folder, self.box.file_bytes)
+                    digest = None if content is None else hashlib.sha256(content).digest()
+                if digest is not None:
+                    letter, payload = b"f", digest
+                    self.digests[path] = digest
+                    if is_lower:
+                        self.lower[path] = digest
+            elif stat.S_ISLNK(status.st_mode):
+                letter, payload = b"l", os.readlink(name, dir_fd=folder)
+            elif stat.S_ISDIR(status.st_mode):
+                letter = b"d"
+            entries.append((path, letter, stat.S_IMODE(status.st_mode), payload))
+        return entries
+
+    def list(self) -> list[bytes]:
+        """Fields of four: letter of the kind, mode, path, payload."""
+        fields = [b"ok"]
+        for path, letter, mode, payload in self.look():
+            fields += [letter, b"%o" % mode, path, payload]
+        return fields
+
+    def digest(self) -> list[bytes]:
+        """The tree's digest by `stepwell.sandbox.tree.digest_of_entries`, here, so that no large listing travels."""
+        import hashlib
+
+        digest = hashlib.sha256(DIGEST_DOMAIN)
+        for path, letter, mode, payload in sorted(self.look()):
+            digest.update(letter)
+            for part in (b"%04o" % mode, path, payload):
+                digest.update(len(part).to_bytes(8, "big"))
+                digest.update(part)
+        return [b"ok", digest.digest()]
+
+    def settle(self) -> list[bytes]:
+        """Remembers the tree as it is."""
+        self.look()
+        self.settled = self.digests
+        return [b"ok"]
+
+    def changes(self) -> list[bytes]:
+        """Paths of regular files whose content differs from what was settled, or that are no regular file now."""
+        if self.settled is None:
+            return [b"refused"]
+        self.look()
+        before, now = self.settled, self.digests
+        return [b"ok", *(path for path in sorted(before.keys() | now.keys()) if before.get(path) != now.get(path))]
 
 
 # --- start ----------------------------------------------------------------------------------------------------------
@@ -473,6 +555,7 @@ def main() -> None:
     os.makedirs(home, exist_ok=True)
     become_untouchable()
     set_limits(box)
+    tree = Tree(box)
     send(channel, [b"ready"])
     while True:
         operation, *request = receive(channel)
@@ -483,7 +566,13 @@ def main() -> None:
         elif operation == b"write":
             answer = write_file(request[0], request[1], box)
         elif operation == b"list":
-            answer = list_tree(box)
+            answer = tree.list()
+        elif operation == b"digest":
+            answer = tree.digest()
+        elif operation == b"settle":
+            answer = tree.settle()
+        elif operation == b"changes":
+            answer = tree.changes()
         else:
             answer = [b"unknown operation"]
         send(channel, answer)

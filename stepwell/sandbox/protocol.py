@@ -81,6 +81,10 @@ class Sandbox(Protocol):
         not times, `.git`, `__pycache__`, `.pytest_cache`."""
         ...
 
+    async def settle(self) -> None:
+        """Takes the tree as it is for the one that the sandbox was created with."""
+        ...
+
     async def changed_files(self) -> dict[str, bytes | None]:
         """What differs from the tree that the sandbox was created with: path to content, None if it was removed.
         Regular files only; of anything else the path is named in a SandboxError-free way: it is left out."""
@@ -95,7 +99,13 @@ class SandboxFactory(Protocol):
     """Makes sandboxes of one kind."""
 
     async def create(
-        self, files: Mapping[str, bytes], limits: SandboxLimits, image: str | None = None, *, work: str = WORK
+        self,
+        files: Mapping[str, bytes],
+        limits: SandboxLimits,
+        image: str | None = None,
+        *,
+        work: str = WORK,
+        hidden: Sequence[str] = (),
     ) -> Sandbox:
         """A sandbox whose work tree holds `files` (relative POSIX path to content), mode 0644, folders 0755.
 
@@ -104,10 +114,12 @@ class SandboxFactory(Protocol):
             limits: Of this sandbox.
             image: System that the sandbox sees: path of a SIF or of an unpacked root. None for the factory's own.
             work: Root of the work tree inside, an absolute path.
+            hidden: Absolute paths in the image. Where it has a folder or a file at one, or a link to one, an empty
+                folder or file stands in the place of it, which nothing inside can take away or write to.
 
         Raises:
             SandboxError: it could not be made: what failed and what to do about it.
-            ValueError: `files` make no tree, or this kind of sandbox takes no image, or needs one.
+            ValueError: `files` make no tree, or this kind of sandbox takes no image, or needs one, or hides nothing.
         """
         ...
 

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.events.canonical import digest_of_json
+from stepwell.sandbox.protocol import WORK
 
 Split = Literal["train", "validation", "confirm", "heldout_family"]
 
@@ -99,6 +100,11 @@ class Task(BaseModel):
     origin: Origin | None = Field(default=None, exclude_if=_is_none)
     """Of a task from a real package. None of these three is in the stored form of a task that has it not, so that the
     digests of others stay the same."""
+
+    @property
+    def work(self) -> str:
+        """Root of the work tree in its sandboxes."""
+        return WORK if self.image is None else self.image.work
 
     @property
     def digest(self) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from stepwell.sandbox.images import ImageError, find_apptainer
+from tests.r2e_image import make_r2e_sif
 from tests.small_image import make_root, make_sif
 
 
@@ -33,3 +34,10 @@ def small_sif(small_root: Path, apptainer_program: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="stepwell-test-image-") as folder:
         make_sif(small_root, Path(folder) / "small.sif")
         yield Path(folder) / "small.sif"
+
+
+@pytest.fixture(scope="session")
+def r2e_sif(small_root: Path, apptainer_program: Path) -> Iterator[Path]:
+    """An image like those of R2E-Gym."""
+    with tempfile.TemporaryDirectory(prefix="stepwell-test-image-") as folder:
+        yield make_r2e_sif(small_root, Path(folder))

@@ -71,7 +71,7 @@ async def factory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bub
 
 
 def demonstrator(factory: BubblewrapFactory, chat: ChatFormat = CHATML, limits: EpisodeLimits = ROOMY) -> Demonstrator:
-    def tools() -> CodeActTools:
+    def tools(task: Task) -> CodeActTools:
         return CodeActTools(chat.calls, functions=("str_replace_editor", "finish"), prompt="examples")
 
     return Demonstrator(tools, ChatRenderer(TOKENIZER, chat), limits, factory, SandboxLimits())

@@ -4,23 +4,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from temporalio.exceptions import ApplicationError
 
-from activities.engine_pool import EnginePool
-from activities.policy_files import PolicyFiles
-from activities.rollout import RolloutActivities
 from activities.stores import Stores
 from db.blobs import BlobStore
 from db.database import Database
-from db.engines import Engines
 from db.ledger import Ledger
-from stepwell.contracts.rollout import RolloutRequest
+from db.run_record import read_run
+from stepwell.audit.verification import verify
+from stepwell.events import StepDispatched
+from stepwell.events.streams import run_stream
 from stepwell.recipe.loading import resolve
-from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.manifest import TaskManifest
 from stepwell.tasks.r2e.importing import ImportRequest, import_r2e
 from stepwell.tasks.r2e.secrets import R2ESecrets, R2ESplit
+from tests.book import failing
 from tests.r2e_rows import EXPECTED, TESTS, r2e_recipe, secret_texts, write_folder
+from tests.stack.database import DatabaseUrls
+from tests.stack.test_audit_verify import tamper
 from workers.runs import find_or_create
 
 
@@ -52,15 +52,23 @@ async def test_tasks_and_their_secrets_are_stored_as_separate_blobs(
         assert (secrets.instance, secrets.tests, secrets.expected) == (task.id, TESTS, EXPECTED)
 
 
-async def test_a_worker_whose_sandboxes_take_no_image_plays_no_rollout_in_an_empty_tree(
-    created: tuple[Stores, str, TaskManifest], connections: Database, tmp_path: Path
+async def test_an_audit_misses_the_secrets_of_a_task_that_was_dispatched(
+    created: tuple[Stores, str, TaskManifest], connections: Database, database: DatabaseUrls
 ) -> None:
     stores, run, manifest = created
-    engines, factory = EnginePool(Engines(connections)), BubblewrapFactory(tmp_path / "sandboxes")
-    rollouts = RolloutActivities(stores, engines, factory, PolicyFiles(stores))
-    request = RolloutRequest(
-        run=run, scope="0", purpose="train", prompt=0, sample=0, task=manifest.train[0].blob, version=0
-    )
-    with pytest.raises(ApplicationError, match="sandboxes have none") as caught:
-        await rollouts.run_rollout(request)
-    assert (caught.value.type, caught.value.non_retryable) == ("data", True)
+    tasks = [entry.blob for entry in manifest.train]
+    await stores.append_next(run_stream(run), StepDispatched(step=0, version=0, tasks=tasks, settings={}))
+    secrets = [(await stores.task(blob)).secrets for blob in tasks]
+    assert None not in secrets
+    whole = await read_run(connections, stores.blobs, run)
+    assert whole is not None
+    assert set(secrets) <= whole.named_blobs.keys()
+    assert whole.blob_faults == {}
+    kept = await stores.blobs.get(str(secrets[1]))
+    tamper(database, ("DELETE FROM blobs WHERE digest = %s", [secrets[1]]))
+    try:
+        found = await read_run(connections, stores.blobs, run)
+    finally:
+        await stores.blobs.put(kept)  # other tests share the database
+    assert found is not None
+    assert failing(verify(found))["blobs"] == f"{run_stream(run)} #1: blob {secrets[1]} is not stored"

@@ -86,6 +86,7 @@ class TinyRun:
     settings: tuple[str, ...] = ()
     recipe: str = RECIPE
     """Its text."""
+    patience_s: float = TIMEOUT_S
     process: "subprocess.Popen[bytes] | None" = None
     seen: dict[int, str] = field(default_factory=dict)
     """Every process of the run that was seen, by pid: its command."""
@@ -113,7 +114,7 @@ class TinyRun:
 
     async def until(self, happened: Callable[[list[Recorded]], bool]) -> None:
         """Waits until the run's events are so that `happened`; looks about 50 times a second."""
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + self.patience_s
         while not happened(await self.events()):
             self._look_at_processes()
             assert self.process is not None
@@ -133,7 +134,7 @@ class TinyRun:
     async def finish(self) -> int:
         """Waits for the command to end; its exit code."""
         assert self.process is not None
-        deadline = time.monotonic() + TIMEOUT_S
+        deadline = time.monotonic() + self.patience_s
         while self.process.poll() is None:
             self._look_at_processes()
             assert time.monotonic() < deadline, self.output

@@ -63,3 +63,22 @@ def test_a_probe_is_read() -> None:
 def test_what_is_no_probe_is_refused(output: bytes) -> None:
     with pytest.raises(ValueError, match="probe of an image"):
         parse_probe(output)
+
+
+def test_of_what_is_to_be_hidden_counts_what_there_is_each_once() -> None:
+    found = [
+        ("folder", "/root/tests"),
+        ("folder", "/root/tests"),
+        ("file", "/root/tests/a"),
+        ("", "/no"),
+        ("file", "/f"),
+    ]
+    fields = ["full", "", "", *(field for pair in found for field in pair), "A=b"]
+    inside = parse_probe("\0".join(fields).encode(), hidden=len(found))
+    assert inside.hidden == {"/root/tests": "folder", "/f": "file"}
+    assert inside.environment["A"] == "b"
+
+
+def test_a_probe_that_was_given_more_paths_than_it_tells_of_is_refused() -> None:
+    with pytest.raises(ValueError, match="probe of an image"):
+        parse_probe(b"full\0\0\0file", hidden=1)

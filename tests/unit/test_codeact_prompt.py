@@ -5,13 +5,14 @@ from typing import get_args
 import pytest
 
 from stepwell.agent.codeact import CodeActTools
-from stepwell.agent.codeact_tools import EXAMPLES, REQUIRED, FunctionName
+from stepwell.agent.codeact_tools import REQUIRED, FunctionName, examples_in
 from stepwell.agent.tool_calls import JSON_CALLS, XML_CALLS, CallFormat, Parsed, ToolCall
 
 
 def test_there_is_an_example_of_every_function_and_each_is_a_good_call() -> None:
-    assert tuple(EXAMPLES) == tuple(REQUIRED) == get_args(FunctionName)
-    for name, examples in EXAMPLES.items():
+    told = examples_in("/work")
+    assert tuple(told) == tuple(REQUIRED) == get_args(FunctionName)
+    for name, examples in told.items():
         for arguments in examples:
             text = JSON_CALLS.write(Parsed("", (ToolCall(name, arguments),)))
             assert CodeActTools().parse(text).tool == name

@@ -92,6 +92,14 @@ def test_a_folder_without_a_repository_gets_none(work: Path) -> None:
 
 def test_what_lies_outside_the_repository_is_named_to_be_hidden() -> None:
     made = hygiene("/testbed")
-    assert {"/r2e_tests", "/root/r2e_tests", "/root/dataset"} <= set(made.hidden_folders)
-    assert {"/run_tests.sh", "/root/run_tests.sh"} <= set(made.hidden_files)
-    assert all(path.startswith("/") and not path.startswith("/testbed") for path in made.hidden_folders)
+    assert {"/r2e_tests", "/root/r2e_tests", "/root/dataset"} <= set(made.hidden)
+    assert {"/run_tests.sh", "/root/run_tests.sh"} <= set(made.hidden)
+    assert all(path.startswith("/") and not path.startswith("/testbed") for path in made.hidden)
+
+
+def test_what_pytest_kept_of_the_builders_runs_goes(work: Path) -> None:
+    cache = work / "docs" / ".pytest_cache" / "v" / "cache"
+    cache.mkdir(parents=True)
+    (cache / "lastfailed").write_text('{"r2e_tests/test_1.py::test_area": true}')
+    clean(work)
+    assert not (work / "docs" / ".pytest_cache").exists()

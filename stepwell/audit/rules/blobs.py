@@ -1,9 +1,13 @@
-"""Every blob that an event names is there, and is what its name says; one that is gone was deleted, with a reason."""
+"""Every blob that an event names, or a task that it names, is there, and is what its name says; one that is gone was
+deleted, with a reason."""
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord
 
-HOLDS = "each blob that an event names is present, and its bytes hash to its name, or its deletion is recorded"
+HOLDS = (
+    "each blob that an event names, and the secrets of each task, are present, and their bytes hash to their names, or "
+    "their deletion is recorded"
+)
 UNIT = "blobs"
 
 

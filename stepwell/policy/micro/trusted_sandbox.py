@@ -21,6 +21,7 @@ class TrustedSandbox:
     def __init__(self, task: Task) -> None:
         self._task = task
         self.files: dict[str, str] = dict(task.files)
+        self._before: dict[str, str] = dict(task.files)
 
     async def exec(self, argv: Sequence[str], *, timeout_s: float, stdin: bytes = b"") -> ExecResult:
         """Runs the visible tests.
@@ -53,9 +54,13 @@ class TrustedSandbox:
         """Digest of the files; not comparable with that of a real sandbox."""
         return digest_of_json(self.files)
 
+    async def settle(self) -> None:
+        """Takes the files as they are for the task's."""
+        self._before = dict(self.files)
+
     async def changed_files(self) -> dict[str, bytes | None]:
         """What differs from the task's files."""
-        return {path: text.encode() for path, text in self.files.items() if self._task.files.get(path) != text}
+        return {path: text.encode() for path, text in self.files.items() if self._before.get(path) != text}
 
     async def destroy(self) -> None:
         """Nothing is held."""

@@ -14,10 +14,8 @@ from stepwell.tasks.r2e.image_run import WORK
 COMMAND_TIMEOUT_S = 300.0
 """Of one command: a large repository is written anew."""
 
-HIDDEN_FOLDERS = (f"/{TESTS_FOLDER}", f"/root/{TESTS_FOLDER}", "/root/dataset")
-"""Folders outside the work tree: an empty one is mounted over each."""
-HIDDEN_FILES = ("/run_tests.sh", "/root/run_tests.sh")
-"""Files outside the work tree: an empty one is mounted over each."""
+HIDDEN = (f"/{TESTS_FOLDER}", f"/root/{TESTS_FOLDER}", "/root/dataset", "/run_tests.sh", "/root/run_tests.sh")
+"""Folders and files: something empty is mounted over each that the image has."""
 BUILDERS_FILES = (
     *("execution_result.json", "parsed_commit.json", "modified_files.json", "modified_entities.json"),
     *("syn_issue.json", "expected_test_output.json"),
@@ -26,10 +24,16 @@ BUILDERS_FILES = (
 
 _REMOVE = f"""
 cd "$1" || exit 1
-rm -rf {TESTS_FOLDER} {" ".join(BUILDERS_FILES)} || exit 1
-find . -name .venv -prune -o -name run_tests.sh -type f -print | while read -r script; do
-  if grep -q {TESTS_FOLDER} "$script"; then rm -f "$script"; fi
+for name in {TESTS_FOLDER} {" ".join(BUILDERS_FILES)}; do
+  rm -rf "$name" 2> /dev/null && continue
+  # What something empty is mounted over cannot be removed, and need not be.
+  if [ -d "$name" ]; then left=$(ls -A "$name"); else left=$(cat "$name"); fi
+  [ -z "$left" ] || {{ echo "$name cannot be removed"; exit 1; }}
 done
+find . -name .venv -prune -o -name .pytest_cache -prune -exec rm -rf {{}} + || exit 1
+find . -name .venv -prune -o -name run_tests.sh -type f -print | while read -r script; do
+  if grep -q {TESTS_FOLDER} "$script"; then rm -f "$script" || exit 1; fi
+done || exit 1
 find . -name .venv -prune -o -name run_tests.sh -type l -exec rm -f {{}} +
 """
 _FORGET = """
@@ -43,10 +47,11 @@ printf '[safe]\\n\\tdirectory = *\\n' > "$HOME/.gitconfig"
 tag=$(git describe --tags --abbrev=0 HEAD 2> /dev/null)
 find . -name .venv -prune -o -name .git -prune -exec rm -rf {} + || exit 1
 git init -q . || exit 1
-printf '%s\\n' .venv > .git/info/exclude
+mkdir -p .git/info && printf '%s\\n' .venv > .git/info/exclude || exit 1
 git config core.autocrlf false
 git config core.hooksPath /dev/null
 git config gc.auto 0
+git config core.fsync none
 export GIT_AUTHOR_NAME=base GIT_AUTHOR_EMAIL=base@localhost GIT_AUTHOR_DATE='2020-01-01T00:00:00Z'
 export GIT_COMMITTER_NAME=base GIT_COMMITTER_EMAIL=base@localhost GIT_COMMITTER_DATE='2020-01-01T00:00:00Z'
 git add -A . > /dev/null 2>&1 || exit 1
@@ -59,10 +64,8 @@ if [ -n "$tag" ]; then git tag "$tag" || exit 1; fi
 class Hygiene:
     """What is done to a fresh sandbox of an image before an agent gets it."""
 
-    hidden_folders: tuple[str, ...]
-    """Absolute; an empty folder stands in the place of each that the image has."""
-    hidden_files: tuple[str, ...]
-    """Absolute; an empty file stands in the place of each that the image has."""
+    hidden: tuple[str, ...]
+    """Absolute paths; something empty stands in the place of each that the image has."""
     commands: tuple[tuple[str, ...], ...]
     """Run inside, in order, each of which must exit with 0."""
 
@@ -72,14 +75,14 @@ def hygiene(work: str = WORK) -> Hygiene:
 
     The repository is made anew with one commit, of the tree as it is: its refs, reflogs and objects are gone, and those
     of its submodules, whose files are in the commit. The last tag before it stays, on that commit, since some packages
-    read their version from there.
+    read their version from there. Nothing is flushed to disk, which would take git longer than all else.
     """
     remove, forget = (("/bin/sh", "-c", script, "hygiene", work) for script in (_REMOVE, _FORGET))
-    return Hygiene(HIDDEN_FOLDERS, HIDDEN_FILES, (remove, forget))
+    return Hygiene(HIDDEN, (remove, forget))
 
 
 async def clean(sandbox: Sandbox, cleaning: Hygiene) -> None:
-    """Runs the commands in a fresh sandbox.
+    """Runs the commands in a fresh sandbox, whose work tree then counts as it is as the one that the agent was given.
 
     Raises:
         SandboxError: one failed; the agent must not get the sandbox.
@@ -89,3 +92,4 @@ async def clean(sandbox: Sandbox, cleaning: Hygiene) -> None:
         if result.end is not ExecEnd.EXITED or result.returncode != 0:
             said = result.output[-500:].decode(errors="replace").strip()
             raise SandboxError(f"the image could not be cleaned ({result.end}, status {result.returncode}): {said!r}")
+    await sandbox.settle()

@@ -84,6 +84,15 @@ class R2ETaskSet:
         check_images(folder or Path(self.manifest.images_folder), images, hash_all=hash_all)
 
 
+def recorded_images_folder(folder: Path, split: R2ESplit) -> Path:
+    """Where the images of a split were when its set was imported.
+
+    Raises:
+        BrokenSet: there is no such set, or it is not as it was written.
+    """
+    return Path(_manifest(folder, split).images_folder)
+
+
 def digest_of_tasks(tasks: Sequence[Task]) -> str:
     """Digest of a set: over the stored form of every task, in order."""
     return digest_of_json([hashlib.sha256(task_blob(task)).hexdigest() for task in tasks])
@@ -95,18 +104,11 @@ def load_r2e(folder: Path, split: R2ESplit) -> R2ETaskSet:
     Raises:
         BrokenSet: there is none, or it is not as it was written.
     """
-    place = folder / split
+    place, manifest = folder / split, _manifest(folder, split)
     try:
-        manifest = R2EManifest.model_validate_json((place / SET_FILE).read_bytes())
         data = (place / TASKS_FILE).read_bytes()
     except OSError as error:
-        known = ", ".join(sorted(path.parent.name for path in folder.glob(f"*/{SET_FILE}"))) or "no split"
-        raise BrokenSet(
-            f"no set of R2E-Gym tasks for the split {split!r} in {folder} ({error.strerror}): it holds {known}; "
-            "`stepwell tasks import-r2e --out` makes one"
-        ) from error
-    except ValidationError as error:
-        raise BrokenSet(f"{place / SET_FILE} is not as import-r2e writes it: {error.errors()[0]['msg']}") from error
+        raise BrokenSet(f"{place / TASKS_FILE} cannot be read ({error.strerror}): import the set anew") from error
     if hashlib.sha256(data).hexdigest() != manifest.tasks_sha256:
         raise BrokenSet(f"{place / TASKS_FILE} is not as it was written: import the set anew")
     tasks = tuple(Task.model_validate_json(line) for line in data.splitlines())
@@ -115,6 +117,20 @@ def load_r2e(folder: Path, split: R2ESplit) -> R2ETaskSet:
     if missing:
         raise BrokenSet(f"{len(missing)} files are missing in {place / SECRETS_FOLDER}: {', '.join(missing[:5])}")
     return found
+
+
+def _manifest(folder: Path, split: R2ESplit) -> R2EManifest:
+    file = folder / split / SET_FILE
+    try:
+        return R2EManifest.model_validate_json(file.read_bytes())
+    except OSError as error:
+        known = ", ".join(sorted(path.parent.name for path in folder.glob(f"*/{SET_FILE}"))) or "no split"
+        raise BrokenSet(
+            f"no set of R2E-Gym tasks for the split {split!r} in {folder} ({error.strerror}): it holds {known}; "
+            "`stepwell tasks import-r2e --out` makes one"
+        ) from error
+    except ValidationError as error:
+        raise BrokenSet(f"{file} is not as import-r2e writes it: {error.errors()[0]['msg']}") from error
 
 
 def lines_of(tasks: Sequence[Task]) -> Iterator[bytes]:
