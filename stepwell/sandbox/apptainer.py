@@ -126,7 +126,7 @@ class _Prepared:
             return await self._fresh_tree(files, limits, place)
 
         command = partial(self._command, image=image, place=place, limits=limits)
-        return await self.starter.create(files, limits, Start(command, self._environment(), base, _explain))
+        return await self.starter.create(files, limits, Start(command, self._environment(), False, base, _explain))
 
     async def _look_into(self, place: _Place) -> _Image:
         async with self._looking[place]:

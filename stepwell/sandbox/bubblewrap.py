@@ -74,11 +74,11 @@ class _Prepared:
         async def base() -> dict[bytes, bytes]:
             return digests_of_files(files)
 
-        start = Start(partial(self._command, limits=limits, work=work), {}, base, _explain)
+        start = Start(partial(self._command, limits=limits, work=work), {}, True, base, _explain)
         return await self.starter.create(files, limits, start)
 
     def _command(self, folder: Path, lower: Path, *, limits: SandboxLimits, work: str) -> list[str]:
-        command = [str(self._bwrap), *ISOLATION, "--clearenv", *self._system.mounts]
+        command = [str(self._bwrap), *ISOLATION, "--info-fd", "1", "--clearenv", *self._system.mounts]
         environment = dict(self._system.environment)
         for name, value in environment.items():
             command += ["--setenv", name, value]
