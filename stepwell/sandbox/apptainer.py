@@ -193,8 +193,8 @@ class _Prepared:
     def _outside(self) -> list[str]:
         """All up to the image's path, or further options of `apptainer exec`."""
         command = ["setpriv", "--pdeathsig", "KILL", "--", "unshare"]
-        if os.geteuid() != 0:
-            command += ["--user", "--map-current-user"]
+        if os.geteuid() != 0:  # as root of a namespace he has what root has in the image, and can change it in the tree
+            command += ["--user", "--map-root-user"]
         command += ["--pid", "--mount", "--mount-proc", "--fork", "--kill-child", "--"]
         command += [str(self._apptainer), "--quiet", "--config", str(self._folder / "apptainer.conf")]
         command += ["exec", "--userns", "--cleanenv", "--cwd", "/", "--no-mount", "home,tmp,cwd,bind-paths"]

@@ -34,6 +34,9 @@ RESIDENT_FACTOR = 2
 """Resident memory of all processes together, in units of one process's address space."""
 DISK_FACTOR = 8
 """Disk used by the work tree, in units of the largest file."""
+SPARE_PROCESSES = 16
+"""Room that the kernel leaves beyond the bound, be it by a control group or a resource limit: so that the watch ends a
+command and says why, whoever the sandbox belongs to."""
 DEPTH_LIMIT = 96
 ENTRIES_LIMIT = 200_000
 IGNORED = (b".git", b"__pycache__", b".pytest_cache")
@@ -448,7 +451,8 @@ def become_untouchable() -> None:
 def set_limits(box: Box) -> None:
     """Limits that commands inherit. Those of memory come after this process's own start."""
     resource.setrlimit(resource.RLIMIT_AS, (box.memory_bytes, box.memory_bytes))
-    resource.setrlimit(resource.RLIMIT_NPROC, (box.processes + 1, box.processes + 1))
+    processes = box.processes + SPARE_PROCESSES
+    resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (box.file_bytes, box.file_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))

@@ -17,7 +17,6 @@ from stepwell.sandbox.frames import FrameChannel
 from stepwell.sandbox.lower_trees import LowerTrees
 from stepwell.sandbox.protocol import SandboxError, SandboxLimits
 
-SPARE_PROCESSES = 16
 SPARE_MEMORY_BYTES = 256 << 20
 """Room in a control group beyond what the watch allows: so that the watch ends a command, and says why."""
 STARTS_AT_ONCE = 16
@@ -113,7 +112,7 @@ class Starter:
         if self._cgroups is None:
             return None
         memory_bytes = guest_init.RESIDENT_FACTOR * limits.memory_bytes + SPARE_MEMORY_BYTES
-        return self._cgroups.make(GroupLimits(memory_bytes, limits.processes + SPARE_PROCESSES))
+        return self._cgroups.make(GroupLimits(memory_bytes, limits.processes + guest_init.SPARE_PROCESSES))
 
 
 def guest_arguments(work: str, written: str, limits: SandboxLimits, environment: Mapping[str, str]) -> list[str]:
