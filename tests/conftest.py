@@ -1,13 +1,13 @@
 """Fixtures for all tests: the three real services, started once a session when the first test asks for them."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from stepwell.sandbox.folders import temporary_folder
 from workers.services.addresses import Addresses
 from workers.services.lifecycle import held
 
@@ -18,6 +18,7 @@ settings.load_profile("stepwell")
 pytest_plugins = (
     "tests.nothing_left",
     "tests.stack.database",
+    "tests.stack.sandbox_kinds",
     "tests.stack.small_images",
     "tests.stack.tiny_run",
     "tests.stack.steering",
@@ -27,8 +28,8 @@ pytest_plugins = (
 @pytest.fixture(scope="session")
 def services_home() -> Iterator[Path]:
     """Home of the session's services; removed at the end."""
-    with tempfile.TemporaryDirectory(prefix="stepwell-test-") as folder:
-        yield Path(folder)
+    with temporary_folder("stepwell-test-") as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

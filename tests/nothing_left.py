@@ -1,21 +1,45 @@
 """After the last test nothing that the tests started or made may be left: process, mount, network or control group.
 
 Every process that a test starts inherits a mark in its environment, unless it runs inside a sandbox, whose life hangs
-on one that has it. Everything else bears the id of this process in its name, or lies in its temporary folder.
+on one that has it. Everything else bears the id of this process in its name, or lies in its temporary folder. What
+sessions have left that were killed is removed before the first test.
 """
 
 import os
+import tempfile
 import time
 import uuid
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from stepwell.sandbox.folders import left_by_the_dead, remove_tree
+
 MARK = "STEPWELL_STARTED_BY_TESTS"
 LINGER_S = 15.0
 """A process may take so long to end once whoever it belongs to has."""
+
+LEFT_FOLDERS = ("stepwell-test-", "stepwell-image-")
+"""How the names begin of folders that a killed session leaves in the temporary folder; their owner's follow."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before the first test, and once where several processes share the tests."""
+    if not hasattr(config, "workerinput"):
+        remove_left_folders(Path(tempfile.gettempdir()))
+
+
+def remove_left_folders(root: Path) -> None:
+    """Removes what sessions that are dead have left under `root`."""
+    for prefix in LEFT_FOLDERS:
+        for folder in left_by_the_dead(root, prefix):
+            try:
+                remove_tree(folder)
+            except OSError as error:  # a server of that session may still be ending; the next session takes it
+                warnings.warn(f"a folder of a killed test session stays: {error}", stacklevel=1)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from stepwell.sandbox.images import build_from_definition
@@ -54,24 +55,29 @@ From: {root}
 
 def make_root(root: Path) -> None:
     """An unpacked root with bash, the usual programs, and a Python that has pytest."""
-    for folder in ("etc", "usr/bin", "usr/lib", "opt/bin", "tmp", "proc", "dev"):
+    for folder in ("etc", "opt/bin", "tmp", "proc", "dev"):
         (root / folder).mkdir(parents=True)
-    for link in ("lib", "lib64"):
-        (root / link).symlink_to("usr/lib")
-    (root / "bin").symlink_to("usr/bin")
     (root / "etc" / "passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     (root / "etc" / "group").write_text("root:x:0:\n")
-    programs = [_found(name) for name in PROGRAMS]
-    for name, program in zip(PROGRAMS, programs, strict=True):
-        shutil.copy2(program, root / "usr" / "bin" / name)
+    add_programs(root, PROGRAMS)
     (root / "usr" / "bin" / "sh").symlink_to("bash")
-    extensions = _add_python(root)
-    for library in _libraries_of([*programs, *extensions]):
-        shutil.copy2(library, root / "usr" / "lib" / library.name)
+    _add_libraries(root, _add_python(root))
     for path, content in WORK_FILES.items():
         file = root / "repository" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(content)
+
+
+def add_programs(root: Path, names: Sequence[str]) -> None:
+    """Gives a root programs of this machine, with what they are linked against."""
+    for folder in ("usr/bin", "usr/lib"):
+        (root / folder).mkdir(parents=True)
+    for link, target in (("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib")):
+        (root / link).symlink_to(target)
+    programs = [_found(name) for name in names]
+    for name, program in zip(names, programs, strict=True):
+        shutil.copy2(program, root / "usr" / "bin" / name)
+    _add_libraries(root, programs)
 
 
 def make_sif(root: Path, image: Path) -> None:
@@ -108,7 +114,12 @@ def _found(name: str) -> Path:
     return Path(program).resolve()
 
 
-def _libraries_of(files: list[Path]) -> set[Path]:
+def _add_libraries(root: Path, files: Sequence[Path]) -> None:
+    for library in _libraries_of(files):
+        shutil.copy2(library, root / "usr" / "lib" / library.name)
+
+
+def _libraries_of(files: Sequence[Path]) -> set[Path]:
     said = subprocess.run(["ldd", *files], capture_output=True, text=True, check=False).stdout
     return {
         Path(word) for line in said.splitlines() for word in line.split() if word.startswith("/") and ":" not in word

@@ -19,11 +19,11 @@ from pathlib import Path, PurePosixPath
 
 from stepwell.sandbox.apptainer_image import PROBE, ImageInside, parse_probe
 from stepwell.sandbox.bwrap_program import ISOLATION, find_bwrap, without_namespaces
-from stepwell.sandbox.folders import make_owned_folder, remove_tree
 from stepwell.sandbox.framed_sandbox import FramedSandbox
 from stepwell.sandbox.guest_bundle import MOUNTED_AT, GuestBundle, write_guest_bundle
 from stepwell.sandbox.images import INSTALL, ImageError, find_apptainer
 from stepwell.sandbox.lower_trees import digests_of_files, key_of_files
+from stepwell.sandbox.prepared import PreparedOnce
 from stepwell.sandbox.protocol import WORK, SandboxError, SandboxLimits
 from stepwell.sandbox.starter import Start, Starter, guest_arguments
 from stepwell.sandbox.system import SHARED_MEMORY_BYTES, TMP_BYTES
@@ -83,10 +83,8 @@ class ApptainerFactory:
     """
 
     def __init__(self, root: Path, image: str | None = None) -> None:
-        self._root = root
         self._image = image
-        self._prepared: _Prepared | None = None
-        self._lock = asyncio.Lock()
+        self._shared = PreparedOnce(root, partial(asyncio.to_thread, _prepare))
 
     async def create(
         self,
@@ -110,21 +108,12 @@ class ApptainerFactory:
         for path in hidden:
             if not path.startswith("/") or PurePosixPath(work).is_relative_to(path):
                 raise ValueError(f"{path!r} cannot be hidden: give an absolute path that does not hold {work}")
-        prepared = await self._prepare()
+        prepared = await self._shared.get()
         return await prepared.create(files, limits, _Place(Path(chosen).resolve(), work, tuple(hidden)))
 
     async def close(self) -> None:
         """Destroys every sandbox that this factory still holds, and removes its folder. Idempotent."""
-        async with self._lock:
-            if self._prepared is not None:
-                await self._prepared.starter.close()
-                self._prepared = None
-
-    async def _prepare(self) -> "_Prepared":
-        async with self._lock:
-            if self._prepared is None:
-                self._prepared = await asyncio.to_thread(_prepare, self._root)
-            return self._prepared
+        await self._shared.close()
 
 
 class _Prepared:
@@ -149,7 +138,7 @@ class _Prepared:
             return await self._fresh_tree(files, limits, place)
 
         command = partial(self._command, image=image, place=place, limits=limits)
-        return await self.starter.create(files, limits, Start(command, self._environment(), base, _explain))
+        return await self.starter.create(files, limits, Start(command, self._environment(), False, base, _explain))
 
     async def _look_into(self, place: _Place) -> _Image:
         async with self._looking[place]:
@@ -225,8 +214,8 @@ class _Prepared:
     def _outside(self) -> list[str]:
         """All up to the image's path, or further options of `apptainer exec`."""
         command = ["setpriv", "--pdeathsig", "KILL", "--", "unshare"]
-        if os.geteuid() != 0:
-            command += ["--user", "--map-current-user"]
+        if os.geteuid() != 0:  # as root of a namespace he has what root has in the image, and can change it in the tree
+            command += ["--user", "--map-root-user"]
         command += ["--pid", "--mount", "--mount-proc", "--fork", "--kill-child", "--"]
         command += [str(self._apptainer), "--quiet", "--config", str(self._folder / "apptainer.conf")]
         command += ["exec", "--userns", "--cleanenv", "--cwd", "/", "--no-mount", "home,tmp,cwd,bind-paths"]
@@ -242,7 +231,7 @@ def _bind(source: Path, target: str, *options: str) -> list[str]:
     return ["--bind", ":".join((str(source), target, *options))]
 
 
-def _prepare(root: Path) -> _Prepared:
+def _prepare(folder: Path) -> _Prepared:
     """Lays out what goes into each image."""
     try:
         apptainer = find_apptainer()
@@ -251,18 +240,9 @@ def _prepare(root: Path) -> _Prepared:
     missing = [program for program in ("squashfuse_ll", "setpriv", "unshare") if shutil.which(program) is None]
     if missing:
         raise SandboxError(f"no {' and no '.join(missing)} on the path: {INSTALL}")
-    bwrap = find_bwrap()
-    try:
-        folder = make_owned_folder(root)
-    except OSError as error:
-        raise SandboxError(f"no folder for sandboxes under {root}: {error}; give another root") from error
-    try:
-        (folder / "apptainer").mkdir()
-        (folder / "apptainer.conf").write_text(_CONFIGURATION)
-        return _Prepared(apptainer, folder, write_guest_bundle(folder / "bundle", bwrap))
-    except BaseException:
-        remove_tree(folder)
-        raise
+    (folder / "apptainer").mkdir()
+    (folder / "apptainer.conf").write_text(_CONFIGURATION)
+    return _Prepared(apptainer, folder, write_guest_bundle(folder / "bundle", find_bwrap()))
 
 
 def _explain(said: str) -> str:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from stepwell.sandbox import guest_init
 from stepwell.sandbox.bwrap_program import ISOLATION, find_bwrap, without_namespaces
-from stepwell.sandbox.folders import make_owned_folder, remove_tree
 from stepwell.sandbox.framed_sandbox import FramedSandbox
 from stepwell.sandbox.lower_trees import digests_of_files
+from stepwell.sandbox.prepared import PreparedOnce
 from stepwell.sandbox.protocol import WORK, SandboxError, SandboxLimits
 from stepwell.sandbox.starter import Start, Starter, guest_arguments
 from stepwell.sandbox.system import TEST_LIBRARIES, System, describe_system
@@ -37,10 +37,7 @@ class BubblewrapFactory:
     """
 
     def __init__(self, root: Path, libraries: Sequence[str] = TEST_LIBRARIES) -> None:
-        self._root = root
-        self._libraries = tuple(libraries)
-        self._prepared: _Prepared | None = None
-        self._lock = asyncio.Lock()
+        self._shared = PreparedOnce(root, partial(_prepare, libraries=tuple(libraries)))
 
     async def create(
         self,
@@ -62,21 +59,12 @@ class BubblewrapFactory:
             raise ValueError(f"the image {image} is asked for, and bubblewrap takes none: use sandboxes of Apptainer")
         if hidden:
             raise ValueError(f"{', '.join(hidden)} are to be hidden, and there is no image that has them: name it")
-        prepared = await self._prepare()
+        prepared = await self._shared.get()
         return await prepared.create(files, limits, work)
 
     async def close(self) -> None:
         """Destroys every sandbox that this factory still holds, and removes its folder. Idempotent."""
-        async with self._lock:
-            if self._prepared is not None:
-                await self._prepared.starter.close()
-                self._prepared = None
-
-    async def _prepare(self) -> "_Prepared":
-        async with self._lock:
-            if self._prepared is None:
-                self._prepared = await _prepare(self._root, self._libraries)
-            return self._prepared
+        await self._shared.close()
 
 
 class _Prepared:
@@ -95,11 +83,11 @@ class _Prepared:
         async def base() -> dict[bytes, bytes]:
             return digests_of_files(files)
 
-        start = Start(partial(self._command, limits=limits, work=work), {}, base, _explain)
+        start = Start(partial(self._command, limits=limits, work=work), {}, True, base, _explain)
         return await self.starter.create(files, limits, start)
 
     def _command(self, folder: Path, lower: Path, *, limits: SandboxLimits, work: str) -> list[str]:
-        command = [str(self._bwrap), *ISOLATION, "--clearenv", *self._system.mounts]
+        command = [str(self._bwrap), *ISOLATION, "--info-fd", "1", "--clearenv", *self._system.mounts]
         environment = dict(self._system.environment)
         for name, value in environment.items():
             command += ["--setenv", name, value]
@@ -118,26 +106,18 @@ class _Prepared:
         return [*command, *guest_arguments(work, work, limits, environment)]
 
 
-async def _prepare(root: Path, libraries: Sequence[str]) -> _Prepared:
+async def _prepare(folder: Path, libraries: Sequence[str]) -> _Prepared:
     """Composes the system and finds out what this machine allows, by starting a sandbox."""
     bwrap = find_bwrap()
+    system = await asyncio.to_thread(describe_system, folder, libraries)
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(guest_init.__file__, str(folder / "guest_init.pyc"), doraise=True, invalidation_mode=mode)
+    prepared = _Prepared(bwrap, folder, system, overlay=True)
     try:
-        folder = make_owned_folder(root)
-    except OSError as error:
-        raise SandboxError(f"no folder for sandboxes under {root}: {error}; give another root") from error
-    try:
-        system = await asyncio.to_thread(describe_system, folder, libraries)
-        mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
-        py_compile.compile(guest_init.__file__, str(folder / "guest_init.pyc"), doraise=True, invalidation_mode=mode)
-        prepared = _Prepared(bwrap, folder, system, overlay=True)
-        try:
-            await _start_once(prepared)
-        except SandboxError:  # The kernel or the disk may refuse the overlay alone; any other cause shows again.
-            prepared.overlay = False
-            await _start_once(prepared)
-    except BaseException:
-        remove_tree(folder)
-        raise
+        await _start_once(prepared)
+    except SandboxError:  # The kernel or the disk may refuse the overlay alone; any other cause shows again.
+        prepared.overlay = False
+        await _start_once(prepared)
     return prepared
 
 

@@ -9,6 +9,7 @@ import contextlib
 import os
 import secrets
 import signal
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,14 +41,15 @@ class Cgroup:
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(folders)
 
-    def add(self, pid: int) -> None:
-        """Puts a process in; those that it starts from now on are in too.
+    def add(self, *pids: int) -> None:
+        """Puts processes in; those that they start from now on are in too. Takes 0.1 to 20 ms.
 
         Raises:
             OSError: there is no such process, or it may not be moved.
         """
         for folder in self.folders:
-            (folder / "cgroup.procs").write_text(str(pid))
+            for pid in pids:
+                (folder / "cgroup.procs").write_text(str(pid))
 
     def remove(self) -> None:
         """Kills what is left inside, and removes the group. Idempotent.
@@ -118,10 +120,20 @@ class Cgroups:
         return removed
 
     def _works(self) -> bool:
+        """Whether a group can be made, and a process of ours be put in: in version 2 one may be allowed alone."""
         try:
-            self.make(GroupLimits(memory_bytes=1 << 30, processes=64)).remove()
+            group = self.make(GroupLimits(memory_bytes=1 << 30, processes=64))
         except OSError:
             return False
+        child = subprocess.Popen(["sleep", "60"], stdin=subprocess.DEVNULL)
+        try:
+            group.add(child.pid)
+        except OSError:
+            return False
+        finally:
+            child.kill()
+            child.wait()
+            group.remove()
         return True
 
 

@@ -4,6 +4,9 @@ import itertools
 import os
 import re
 import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 _OWNED = re.compile(r"(?P<pid>\d+)-(?P<start>\d+)-\d+")
@@ -33,15 +36,36 @@ def make_owned_folder(root: Path) -> Path:
     return folder
 
 
+@contextmanager
+def temporary_folder(prefix: str) -> Generator[Path]:
+    """A folder of this user's alone in the machine's temporary folder, while the block runs.
+
+    Args:
+        prefix: Its name goes on with its owner's, so that `left_by_the_dead` finds it if this process is killed.
+
+    Raises:
+        OSError: it cannot be made, or not be removed.
+    """
+    folder = Path(tempfile.gettempdir()) / f"{prefix}{owner_name()}-{next(_number)}"
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+
+
+def left_by_the_dead(root: Path, prefix: str = "") -> list[Path]:
+    """This user's folders under `root` whose names are `prefix` and a dead owner's. Links are none."""
+    found = sorted(root.glob(f"{prefix}*")) if root.is_dir() else []
+    dead = [path for path in found if owner_is_dead(path.name.removeprefix(prefix))]
+    return [path for path in dead if path.lstat().st_uid == os.geteuid() and not path.is_symlink()]
+
+
 def sweep(root: Path) -> list[Path]:
     """Removes the folders under `root` whose owners are dead; gives what it removed. Other names are left alone."""
-    if not root.is_dir():
-        return []
-    removed: list[Path] = []
-    for folder in sorted(root.iterdir()):
-        if owner_is_dead(folder.name):
-            remove_tree(folder)
-            removed.append(folder)
+    removed = left_by_the_dead(root)
+    for folder in removed:
+        remove_tree(folder)
     return removed
 
 

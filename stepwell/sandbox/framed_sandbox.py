@@ -55,7 +55,7 @@ class FramedSandbox:
         self._base = base
         self._limits = limits
         self.group = group
-        """Control group that everything inside is in; None where there are none."""
+        """Control group that everything inside is in once it is ready; None where there are none."""
         self._lock = asyncio.Lock()
         self._settled = False
         self._gone: str | None = None
@@ -82,12 +82,6 @@ class FramedSandbox:
             raise SandboxError(said or f"the process inside did not start ({type(error).__name__})") from error
         if greeting != [b"ready"]:
             raise SandboxError(f"the process inside greeted with {greeting!r}")
-        if self.group is not None:  # before the first command, which like all others starts inside
-            try:
-                for child in self._inside():
-                    self.group.add(child)
-            except OSError as error:
-                raise SandboxError(f"the process inside cannot be put in a control group: {error}") from error
         self._clock = asyncio.get_running_loop().call_later(
             self._limits.wall_clock_s, self._end_service, f"its wall clock of {self._limits.wall_clock_s} s has ended"
         )
@@ -209,7 +203,7 @@ class FramedSandbox:
         self._end_service("it was destroyed")
         if not await ends_within(self._process, END_TIMEOUT_S):
             # The process inside did not see its channel close. Killing it kills all, and its waiting parent ends.
-            for child in self._inside():
+            for child in self.inside():
                 os.kill(child, signal.SIGKILL)
             if not await ends_within(self._process, END_TIMEOUT_S):
                 raise SandboxError(f"process {self.pid} did not end {END_TIMEOUT_S} s after SIGKILL: look at its state")
@@ -220,7 +214,7 @@ class FramedSandbox:
         if self._on_destroyed is not None:
             self._on_destroyed()
 
-    def _inside(self) -> list[int]:
+    def inside(self) -> list[int]:
         """The processes inside, as the host numbers them: those in the innermost PID namespace below this process."""
         depths = {pid: depth_of(pid) for pid in descendants(self.pid)}
         return [pid for pid, depth in depths.items() if depth == max(depths.values())]

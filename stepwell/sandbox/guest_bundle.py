@@ -22,7 +22,7 @@ MOUNTED_AT = "/opt/stepwell"
 """Where the bundle is inside."""
 
 _PROBE = """
-import __future__, _ctypes, encodings.utf_8, errno, fcntl, hashlib, os, resource, select, stat, sys, time
+import _ctypes, encodings.utf_8, errno, hashlib, os, resource, select, stat, sys, time
 print(sys.base_prefix)
 for module in list(sys.modules.values()):
     if getattr(module, "__file__", None):

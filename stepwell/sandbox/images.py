@@ -17,6 +17,8 @@ from spython.main.build import build as build_by_client
 from spython.main.inspect import inspect as inspect_by_client
 from spython.main.pull import pull as pull_by_client
 
+from stepwell.sandbox.folders import temporary_folder
+
 INSTALL = "run scripts/install-apptainer"
 _SOURCES = ("docker://", "oras://", "library://", "https://")
 
@@ -66,17 +68,23 @@ def build_from_root(root: Path, image: Path, options: Sequence[str] = ()) -> Non
 
 def build_from_definition(definition: str, image: Path, options: Sequence[str] = ()) -> None:
     """Builds a SIF by the text of a definition file; raises as `build_from_root`."""
-    with TemporaryDirectory(prefix="stepwell-image-") as folder:
-        file = Path(folder) / "image.def"
+    with temporary_folder("stepwell-image-") as folder:
+        file = folder / "image.def"
         file.write_text(definition)
         _build(file, image, options)
 
 
-def pull(uri: str, image: Path) -> None:
+def pull(uri: str, image: Path, sha256: str | None = None) -> None:
     """Fetches an image, `docker://…`, `oras://…`, `library://…` or `https://…`, as a SIF.
 
+    Args:
+        uri: What is fetched. One of `docker://` is made into a SIF here, of which no two are equal: pin it by its
+            manifest, `docker://HOST/NAME@sha256:…`, which is checked on the way with all that it lists.
+        image: Where the SIF is written, once all of it is there and right; replaced if it is there.
+        sha256: Of the SIF, for the sources that have it as a file; not checked if None.
+
     Raises:
-        ImageError: it could not be fetched.
+        ImageError: it could not be fetched, or is not the one wanted.
     """
     find_apptainer()
     if not uri.startswith(_SOURCES):
@@ -85,6 +93,8 @@ def pull(uri: str, image: Path) -> None:
         pull_by_client(_client(), image=uri, name=aside.name, pull_folder=str(aside.parent), quiet=True)
         if not aside.is_file():
             raise ImageError(f"{uri} could not be fetched: `apptainer pull {uri}` says why")
+        if sha256 is not None:
+            verify_digest(aside, sha256)
 
 
 def inspect(image: Path) -> ImageFacts:

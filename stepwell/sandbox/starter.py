@@ -1,6 +1,7 @@
 """Starts sandboxes and holds them: their folders, fresh trees and control groups. What factories of each kind share."""
 
 import asyncio
+import json
 import secrets
 import socket
 import subprocess
@@ -16,7 +17,6 @@ from stepwell.sandbox.frames import FrameChannel
 from stepwell.sandbox.lower_trees import LowerTrees
 from stepwell.sandbox.protocol import SandboxError, SandboxLimits
 
-SPARE_PROCESSES = 16
 SPARE_MEMORY_BYTES = 256 << 20
 """Room in a control group beyond what the watch allows: so that the watch ends a command, and says why."""
 STARTS_AT_ONCE = 16
@@ -31,6 +31,8 @@ class Start:
     """The program and its arguments, of the sandbox's own folder and the fresh tree of its files."""
     environment: Mapping[str, str]
     """Of the program outside; nothing of it is to be seen inside."""
+    tells_pid: bool
+    """Whether that program says early, as JSON on its standard output, which process is to be that inside."""
     base: Base
     explain: Callable[[str], str]
     """What failed and what to do about it, from what was said instead of a greeting."""
@@ -82,7 +84,7 @@ class Starter:
             folder.mkdir()
             group = self._group(limits)
             with theirs:
-                process = _spawn(folder, theirs, start.command(folder, tree), start.environment)
+                process = _spawn(folder, theirs, start, tree)
         except OSError as error:
             channel.close()
             remove_tree(folder)
@@ -90,10 +92,17 @@ class Starter:
                 group.remove()
             raise SandboxError(f"no sandbox under {self.folder}: {error}; free space or descriptors") from error
         sandbox = FramedSandbox(process, channel, folder, start.base, limits, group)
+        entering = asyncio.create_task(asyncio.to_thread(_enter_early, process, group))
         try:
             await sandbox.ready()
+            try:
+                if not await entering and group is not None:
+                    await asyncio.to_thread(group.add, *sandbox.inside())
+            except OSError as error:
+                raise SandboxError(f"the process inside cannot be put in a control group: {error}") from error
         except BaseException as error:
             await sandbox.destroy()
+            await asyncio.gather(entering, return_exceptions=True)
             if isinstance(error, SandboxError):
                 raise SandboxError(start.explain(str(error))) from error
             raise
@@ -103,7 +112,7 @@ class Starter:
         if self._cgroups is None:
             return None
         memory_bytes = guest_init.RESIDENT_FACTOR * limits.memory_bytes + SPARE_MEMORY_BYTES
-        return self._cgroups.make(GroupLimits(memory_bytes, limits.processes + SPARE_PROCESSES))
+        return self._cgroups.make(GroupLimits(memory_bytes, limits.processes + guest_init.SPARE_PROCESSES))
 
 
 def guest_arguments(work: str, written: str, limits: SandboxLimits, environment: Mapping[str, str]) -> list[str]:
@@ -119,15 +128,26 @@ def guest_arguments(work: str, written: str, limits: SandboxLimits, environment:
     return [work, written, *map(str, bounds), *(f"{name}={value}" for name, value in environment.items())]
 
 
-def _spawn(
-    folder: Path, connection: socket.socket, command: list[str], environment: Mapping[str, str]
-) -> subprocess.Popen[bytes]:
+def _spawn(folder: Path, connection: socket.socket, start: Start, tree: Path) -> subprocess.Popen[bytes]:
     with open(folder / "stderr", "wb") as stderr:
         return subprocess.Popen(
-            command,
+            start.command(folder, tree),
             stdin=connection.fileno(),
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if start.tells_pid else subprocess.DEVNULL,
             stderr=stderr,
-            env=dict(environment),
+            env=dict(start.environment),
             process_group=0,
         )
+
+
+def _enter_early(process: subprocess.Popen[bytes], group: Cgroup | None) -> bool:
+    """Puts the process inside in its group while it starts: the kernel may take 20 ms over it when there is much to do.
+    False if it was not told which that is."""
+    if process.stdout is None:
+        return False
+    with process.stdout as told:
+        said = told.read()
+    if group is None or not said:
+        return False
+    group.add(json.loads(said)["child-pid"])
+    return True

