@@ -94,10 +94,6 @@ class Taint:
         }
 
 
-CLEAN = Taint((), {}, None, -1)
-"""Of a run of which nothing is known."""
-
-
 def standing_marks(events: Iterable[tuple[int, Event]]) -> dict[str, Mark]:
     """Rollouts that are marked, by their streams, from the places and events of `quarantine/<run>`."""
     standing: dict[str, Mark] = {}

@@ -9,10 +9,10 @@ from stepwell.audit.provenance.node import EventMark, Node
 from stepwell.audit.provenance.overview import GroupGlance, Overview, VersionGlance
 from stepwell.audit.provenance.tree import Branch, More
 
-_STEP_PX, _ROW_PX, _LEFT_PX = 44, 128, 26
+_STEP_PX, _ROW_PX, _LEFT_PX = 50, 116, 26
 """Between versions; height of a row; before the first."""
-_PER_ROW = 26
-"""Versions in a row of the picture."""
+_PER_ROW = 13
+"""Versions in a row of the picture: as many as fit on paper."""
 
 
 def provenance_section(overview: Overview) -> str:
@@ -50,7 +50,7 @@ def _picture(overview: Overview) -> str:
 
 
 def _row(row: tuple[VersionGlance, ...], top: int) -> str:
-    y = top + 76
+    y = top + 68
     right = _LEFT_PX + _STEP_PX * (len(row) - 1)
     marks = "".join(_mark(glance, _LEFT_PX + _STEP_PX * place, y) for place, glance in enumerate(row))
     return f'<line class="link" x1="{_LEFT_PX}" y1="{y}" x2="{right}" y2="{y}"/>{marks}'
@@ -97,7 +97,8 @@ def _branches(branch: Branch) -> str:
             parts.append(f'<p class="leaf soft">{escape(below.words())}</p>')
             continue
         why = ", ".join(filter(None, (below.edge.why if below.edge else "", below.note)))
-        line = _line(below.node, why)
+        is_same_event = below.node.events[:1] == branch.node.events[:1]
+        line = _line(below.node, why, is_where_known=is_same_event)
         if below.below:
             parts.append(f"<details open><summary>{line}</summary>{_branches(below)}</details>")
         else:
@@ -105,9 +106,9 @@ def _branches(branch: Branch) -> str:
     return f'<div class="below">{"".join(parts)}</div>'
 
 
-def _line(node: Node, why: str = "") -> str:
+def _line(node: Node, why: str = "", *, is_where_known: bool = False) -> str:
     reason = f' <span class="soft">· {escape(why)}</span>' if why else ""
-    where = f' <span class="soft mono">{_where(node)}</span>' if node.events else ""
+    where = f' <span class="soft mono">{_where(node)}</span>' if node.events and not is_where_known else ""
     return f"{_name(node)} {escape(node.title)}{_taint(node)}{reason}{where}"
 
 

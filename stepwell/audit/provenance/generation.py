@@ -1,110 +1,23 @@
-"""Groups, and the rollouts, turns and tokens that an engine generated for them."""
+"""Rollouts, with the turns and tokens that an engine generated for them."""
 
 from pydantic import ValidationError
 
 from stepwell.agent.turn import TurnPayload
+from stepwell.audit.provenance.groups import check_group
 from stepwell.audit.provenance.node import Edge, Figure, Node
-from stepwell.audit.provenance.places import (
-    admission,
-    dispatch,
-    generated_by,
-    group_stream,
-    refuse,
-    rollouts_of,
-    sample_of,
-    scopes,
-    steps,
-    stream_of,
-    taint,
-    tasks_of,
-    validation_of,
-    validation_ref,
-)
+from stepwell.audit.provenance.places import refuse, rollouts_of, sample_of, scope_taint, stream_of, taint
 from stepwell.audit.provenance.reference import NoSuchThing, Ref
-from stepwell.audit.provenance.run_life import skips
 from stepwell.audit.provenance.serving import load_of, stood_by
 from stepwell.audit.provenance.source import Fact, RunSource
 from stepwell.events import (
     AttemptOpened,
     GroupClosed,
-    GroupOpened,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
     TurnRecorded,
 )
-from stepwell.events.group_closed import Fate
 from stepwell.events.streams import prompt_stream
-from stepwell.nearest_names import did_you_mean
-
-_REPLACED = "it was put in place of this one"
-
-
-def group(source: RunSource, ref: Ref) -> Node:
-    """A prompt group."""
-    check_group(source, ref)
-    opened = source.first(group_stream(source, ref), GroupOpened)
-    closed = source.first(group_stream(source, ref), GroupClosed)
-    if opened is None:
-        return Node(ref, "not begun", ())
-    figures: dict[str, Figure] = {
-        "task": opened.event.task,
-        "task_id": opened.event.task_id,
-        "version": opened.event.version,
-    }
-    title = f"task {opened.event.task_id}"
-    if closed is None:
-        return Node(ref, f"{title}: under way", (opened.mark,), figures)
-    scores = [score for score in closed.event.scores if score is not None]
-    figures |= {"fate": closed.event.fate.value, "solved": sum(score > 0 for score in scores), "graded": len(scores)}
-    cause = f", {closed.event.cause}" if closed.event.cause else ""
-    title += f": {closed.event.fate.value}{cause}, {figures['solved']} of {len(closed.event.scores)} solved"
-    return Node(ref, title, (closed.mark, opened.mark), figures, _group_taint(source, ref))
-
-
-def group_causes(source: RunSource, ref: Ref) -> list[Edge]:
-    """Its rollouts, its task, who dispatched, generated, replaced or skipped it."""
-    closed = source.first(group_stream(source, ref), GroupClosed)
-    mark = closed.mark if closed else None
-    found = [Edge(rollout, ref, "one of its samples", mark) for rollout in rollouts_of(source, ref)]
-    scope, prompt = ref.parts[0], int(ref.parts[1])
-    tasks, version = tasks_of(source, scope), generated_by(source, scope)
-    opened = source.first(group_stream(source, ref), GroupOpened)
-    if prompt < len(tasks):
-        found.append(Edge(Ref("task", (tasks[prompt],)), ref, "what was to be done", opened.mark if opened else None))
-    if version is not None:
-        found.append(Edge(Ref("version", (str(version),)), ref, "generated it", None, is_chain=True))
-    step = steps(source).get(int(scope)) if scope.isdigit() else None
-    if step is not None:
-        fact = dispatch(source, int(scope))
-        found.append(Edge(Ref("step", (scope,)), ref, "its prompt is one of the step", fact.mark if fact else None))
-    found += [Edge(other, ref, _REPLACED, None) for other in replaced_by(source, ref, is_cause=False)]
-    return found + skips(source, ref)
-
-
-def group_effects(source: RunSource, ref: Ref) -> list[Edge]:
-    """The batch, or the validation, that it is part of; what replaced it."""
-    closed = source.first(group_stream(source, ref), GroupClosed)
-    found = [Edge(ref, other, _REPLACED, None) for other in replaced_by(source, ref, is_cause=True)]
-    if closed is None:
-        return found
-    scope = ref.parts[0]
-    admitted = admission(source, int(scope)) if scope.isdigit() else None
-    if closed.event.fate is Fate.TRAINED and admitted is not None:
-        found.insert(0, Edge(ref, Ref("batch", (scope,)), "its fate is trained", admitted.mark))
-    opened = None if scope.isdigit() else validation_of(source, scope)
-    if opened is not None:
-        found.insert(0, Edge(ref, validation_ref(opened), "its samples count in it", closed.mark))
-    return found
-
-
-def replaced_by(source: RunSource, ref: Ref, *, is_cause: bool) -> list[Ref]:
-    """Groups that were put in place of one, or with `is_cause` false those in whose place it was put."""
-    scope, prompt = ref.parts[0], int(ref.parts[1])
-    step = steps(source).get(int(scope)) if scope.isdigit() else None
-    pairs = [(event.replaces, event.prompt) for _, event in step.replacements] if step else []
-    others = [new if is_cause else old for old, new in pairs if (old if is_cause else new) == prompt]
-    return [Ref("group", (scope, str(other))) for other in others]
 
 
 def rollout(source: RunSource, ref: Ref) -> Node:
@@ -265,22 +178,6 @@ def require_turn(source: RunSource, ref: Ref) -> Fact[TurnRecorded]:
     return fact
 
 
-def check_group(source: RunSource, ref: Ref) -> None:
-    """Refuses a group that the run has not.
-
-    Raises:
-        NoSuchThing: it has no such step or validation, or fewer prompts.
-    """
-    scope, prompts = ref.parts[0], len(tasks_of(source, ref.parts[0]))
-    if prompts == 0:
-        known = scopes(source)
-        meant = did_you_mean(scope, known)
-        there = f"steps and validations are {', '.join(known[:3])} … {known[-1]}" if known else "it has no steps yet"
-        raise refuse(ref, f"{meant} {there}".strip())
-    if int(ref.parts[1]) >= prompts:
-        raise refuse(ref, f"{scope} has the prompts 0 to {prompts - 1}")
-
-
 def check_rollout(source: RunSource, ref: Ref) -> None:
     """Refuses a rollout that the run has not. Raises as `check_group`."""
     of = Ref("group", ref.parts[:2])
@@ -291,24 +188,8 @@ def check_rollout(source: RunSource, ref: Ref) -> None:
 
 
 def _rollout_taint(source: RunSource, ref: Ref) -> str:
-    tainted = taint(source)
     name = stream_of(source, ref)
-    for mark in tainted.marks:
+    for mark in taint(source).marks:
         if mark.rollout == name:
             return f"marked by {mark.who}: {mark.reason}"
-    return _by_version(source, ref)
-
-
-def _group_taint(source: RunSource, ref: Ref) -> str:
-    below = f"{group_stream(source, ref).replace('prompt/', 'rollout/', 1)}/"
-    marked = sum(mark.rollout.startswith(below) for mark in taint(source).marks)
-    return f"{marked} of its rollouts are marked" if marked else _by_version(source, ref)
-
-
-def _by_version(source: RunSource, ref: Ref) -> str:
-    version, first = generated_by(source, ref.parts[0]), taint(source).first_version
-    return (
-        f"generated by version {version}, which is tainted"
-        if first is not None and version and version >= first
-        else ""
-    )
+    return scope_taint(source, ref.parts[0], f"{name}/")

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from stepwell.agent.turn import parse_changed_files
 from stepwell.audit.provenance.generation import check_rollout, counted_turns, turn_ref
 from stepwell.audit.provenance.node import Edge, EventMark, Figure, Node
-from stepwell.audit.provenance.places import groups_of, refuse, rollout_of, scopes, stream_of, tasks_of
+from stepwell.audit.provenance.places import groups_with, refuse, rollout_of, stream_of
 from stepwell.audit.provenance.reference import Ref
 from stepwell.audit.provenance.run_life import RUN
 from stepwell.audit.provenance.serving import read_task
@@ -26,7 +26,7 @@ REPORT_CHARS = 120
 def task(source: RunSource, ref: Ref) -> Node:
     """A task."""
     digest, created = ref.parts[0], source.of_run(RunCreated)
-    if not any(digest in tasks_of(source, scope) for scope in scopes(source)):
+    if not groups_with(source, digest):
         raise refuse(ref, "no step or validation was given it; `group/STEP/PROMPT` names the task of each")
     found = read_task(source, digest)
     marks = tuple(fact.mark for fact in created)
@@ -49,12 +49,7 @@ def task_causes(source: RunSource, ref: Ref) -> list[Edge]:
 
 def task_effects(source: RunSource, ref: Ref) -> list[Edge]:
     """The groups that worked on it; their verdicts are reached by them."""
-    return [
-        Edge(ref, group, "what was to be done", None)
-        for scope in scopes(source)
-        for group, digest in zip(groups_of(source, scope), tasks_of(source, scope), strict=True)
-        if digest == ref.parts[0]
-    ]
+    return [Edge(ref, group, "what was to be done", None) for group in groups_with(source, ref.parts[0])]
 
 
 def patch(source: RunSource, ref: Ref) -> Node:
@@ -176,7 +171,10 @@ def reached_verdict(source: RunSource, key: str) -> Fact[VerdictReached] | None:
 
 def _score(source: RunSource, fact: Fact[VerdictReached]) -> Score | None:
     """What its report says; None where it is not stored, or no such report."""
-    data = source.blob(fact.event.report)
+    return source.remembered(("score", fact.event.report), lambda: _read_score(source.blob(fact.event.report)))
+
+
+def _read_score(data: bytes | None) -> Score | None:
     try:
         return None if data is None else Score.model_validate_json(data)
     except ValidationError:
@@ -185,6 +183,10 @@ def _score(source: RunSource, fact: Fact[VerdictReached]) -> Score | None:
 
 def _rollouts(source: RunSource, key: str) -> list[str]:
     """Streams of rollouts that name a verdict: first the one that it was reached for, then those that reused it."""
+    return source.remembered(("rollouts", key), lambda: _sorted_rollouts(source, key))
+
+
+def _sorted_rollouts(source: RunSource, key: str) -> list[str]:
     named = {mention.stream for mention in source.mentions(key)}
     own = [name for name in named if name.startswith(f"rollout/{source.run}/")]
     return sorted(own, key=lambda name: (_is_reused(source, name), parse_rollout_stream(name)))
@@ -206,10 +208,9 @@ def _patches(source: RunSource, key: str) -> list[tuple[Ref, EventMark]]:
 
 def _task_edge(source: RunSource, ref: Ref, fact: Fact[VerdictReached]) -> list[Edge]:
     """The run's task with the digest that the verdict names."""
-    for scope in scopes(source):
-        if fact.event.task in tasks_of(source, scope):
-            return [Edge(Ref("task", (fact.event.task,)), ref, "its hidden tests", fact.mark)]
-    return []
+    if not groups_with(source, fact.event.task):
+        return []
+    return [Edge(Ref("task", (fact.event.task,)), ref, "its hidden tests", fact.mark)]
 
 
 def _changed(data: bytes | None) -> list[str] | None:

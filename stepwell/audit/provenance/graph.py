@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from stepwell.audit.provenance import generation, grading, named, run_life, serving, training, validating
+from stepwell.audit.provenance import generation, grading, groups, named, run_life, serving, training, validating
 from stepwell.audit.provenance.node import Edge, Node
 from stepwell.audit.provenance.reference import Ref
 from stepwell.audit.provenance.source import RunSource
@@ -35,7 +35,7 @@ KINDS: Mapping[str, Kind] = {
     "batch": Kind(training.batch, training.batch_causes, training.batch_effects),
     "metric": Kind(training.metric, training.metric_causes),
     "validation": Kind(validating.validation, validating.validation_causes, validating.validation_effects),
-    "group": Kind(generation.group, generation.group_causes, generation.group_effects),
+    "group": Kind(groups.group, groups.group_causes, groups.group_effects),
     "rollout": Kind(generation.rollout, generation.rollout_causes, generation.rollout_effects),
     "turn": Kind(generation.turn, generation.turn_causes, generation.turn_effects),
     "token": Kind(generation.token, generation.token_causes, generation.token_effects),

@@ -155,7 +155,10 @@ def image_words(source: RunSource, ref: Ref) -> str:
 
 def read_task(source: RunSource, digest: str) -> Task | None:
     """A task by its blob; None where it is not stored, or no task."""
-    data = source.blob(digest)
+    return source.remembered(("task", digest), lambda: _read(source.blob(digest)))
+
+
+def _read(data: bytes | None) -> Task | None:
     try:
         return None if data is None else Task.model_validate_json(data)
     except ValidationError:

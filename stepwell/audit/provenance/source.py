@@ -6,7 +6,7 @@ looks for what was not read yet, that is noted, and whoever reads fetches it and
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -81,22 +81,27 @@ class RunSource:
         self._batches: dict[str, BatchManifest | None] = {}
         self._samples: dict[str, Mapping[str, ManifestSample]] = {}
         self._is_whole = False
+        self._memory: dict[tuple[object, ...], Any] = {}
 
     def take_stream(self, name: str, facts: Iterable[Fact[Event]]) -> None:
         """Takes in a stream; one that does not exist has no facts."""
         self._streams[name] = tuple(facts)
+        self._memory.clear()
 
     def take_blob(self, digest: str, data: bytes | None) -> None:
         """Takes in a blob; None for one that is not stored, or not as it was."""
         self._blobs[digest] = data
+        self._memory.clear()
 
     def take_mentions(self, word: str, found: Iterable[Mention]) -> None:
         """Takes in every event of the run that names something."""
         self._mentions[word] = tuple(found)
+        self._memory.clear()
 
     def whole(self) -> None:
         """Says that every stream of the run has been taken in: what is not there does not exist."""
         self._is_whole = True
+        self._memory.clear()
         gathered: dict[str, list[Mention]] = {}
         for facts in self._streams.values():
             for fact in facts:
@@ -112,23 +117,28 @@ class RunSource:
 
     def every(self, stream: str, kind: type[E]) -> list[Fact[E]]:
         """A stream's events of one type, in order."""
-        return [
-            Fact(fact.stream, fact.seq, fact.hash, fact.event)
-            for fact in self.stream(stream)
-            if isinstance(fact.event, kind)
-        ]
+        return self.remembered(
+            (stream, kind),
+            lambda: [cast("Fact[E]", fact) for fact in self.stream(stream) if isinstance(fact.event, kind)],
+        )
 
     def first(self, stream: str, kind: type[E]) -> Fact[E] | None:
         """The first of them."""
-        for fact in self.stream(stream):
-            if isinstance(fact.event, kind):
-                return Fact(fact.stream, fact.seq, fact.hash, fact.event)
-        return None
+        return next(iter(self.every(stream, kind)), None)
+
+    def remembered(self, key: tuple[object, ...], compute: Callable[[], T]) -> T:
+        """What was computed before of the same that was read, under a key of its own."""
+        if key not in self._memory:
+            self._memory[key] = compute()
+        return self._memory[key]
 
     def names(self, kind: str) -> list[str]:
         """Streams taken in whose name begins with `<kind>/<run>/`, in order."""
         prefix = f"{kind}/{self.run}/"
-        return sorted(name for name, facts in self._streams.items() if facts and name.startswith(prefix))
+        return self.remembered(
+            ("names", kind),
+            lambda: sorted(name for name, facts in self._streams.items() if facts and name.startswith(prefix)),
+        )
 
     def of_run(self, kind: type[E]) -> list[Fact[E]]:
         """Events of one type of the run's own stream."""

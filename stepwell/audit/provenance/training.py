@@ -8,11 +8,12 @@ from stepwell.audit.provenance.places import (
     generated_by,
     groups_of,
     refuse,
+    scope_taint,
     scopes,
     steps,
-    taint,
     validation_ref,
     validations,
+    version_taint,
     versions,
 )
 from stepwell.audit.provenance.reference import Ref
@@ -33,16 +34,14 @@ def version(source: RunSource, ref: Ref) -> Node:
         raise refuse(ref, counted(sorted(made), "version", "versions"))
     fact, short = made[number], made[number].event.digests.exported[:12]
     completed = [each for each in source.of_run(StepCompleted) if each.event.version == number]
-    tainted = taint(source)
-    since = tainted.first_version
     figures: dict[str, Figure] = {"exported": fact.event.digests.exported, "export": fact.event.export}
     if isinstance(fact.event, StepTrained):
         title = f"weights {short}, made in step {fact.event.step}"
         figures |= fact.event.metrics
     else:
         title = f"weights {short}, from {_short(fact.event.origin)}"
-    why = "" if since is None or number < since else f"version {since} was trained on a tainted rollout"
-    return Node(ref, title, (fact.mark, *(each.mark for each in completed)), figures, why)
+    marks = (fact.mark, *(each.mark for each in completed))
+    return Node(ref, title, marks, figures, version_taint(source, number))
 
 
 def version_causes(source: RunSource, ref: Ref) -> list[Edge]:
@@ -128,9 +127,8 @@ def batch(source: RunSource, ref: Ref) -> Node:
         "reward_mean": said.reward_mean,
         "manifest": said.manifest,
     }
-    since = taint(source).first_version
-    why = "" if since is None or said.step < since - 1 else f"version {since} was trained on a tainted rollout"
-    return Node(ref, title, (fact.mark,), figures, why)
+    tainted = scope_taint(source, str(said.step), f"rollout/{source.run}/{said.step}/")
+    return Node(ref, title, (fact.mark,), figures, tainted)
 
 
 def batch_causes(source: RunSource, ref: Ref) -> list[Edge]:

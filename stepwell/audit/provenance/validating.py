@@ -4,7 +4,7 @@ from stepwell.audit.provenance.node import Edge, Figure, Node
 from stepwell.audit.provenance.places import (
     groups_of,
     refuse,
-    taint,
+    scope_taint,
     validation_name,
     validation_ref,
     validations,
@@ -27,7 +27,7 @@ def validation(source: RunSource, ref: Ref) -> Node:
         raise refuse(ref, f"{meant} there are {', '.join(known)}".strip() if known else "it has no validations yet")
     if closed is None:
         return Node(ref, "under way", (opened.mark,))
-    said = closed.event
+    said, scope = closed.event, validation_scope(int(ref.parts[0]), ref.parts[1])
     recorded = [
         fact.mark
         for fact in source.of_run(ValidationRecorded)
@@ -43,7 +43,9 @@ def validation(source: RunSource, ref: Ref) -> Node:
         "solved": solved,
         "tasks": len(said.passed),
     }
-    return Node(ref, title, (closed.mark, *recorded), figures, _taint(source, ref))
+    return Node(
+        ref, title, (closed.mark, *recorded), figures, scope_taint(source, scope, f"rollout/{source.run}/{scope}/")
+    )
 
 
 def validation_causes(source: RunSource, ref: Ref) -> list[Edge]:
@@ -66,13 +68,3 @@ def validation_effects(source: RunSource, ref: Ref) -> list[Edge]:
     for fact in ends(source):
         found += [Edge(ref, END, why, fact.mark) for cause, why in deciders(source, fact) if cause == ref]
     return found
-
-
-def _taint(source: RunSource, ref: Ref) -> str:
-    tainted = taint(source)
-    below = f"rollout/{source.run}/{validation_scope(int(ref.parts[0]), ref.parts[1])}/"
-    marked = sum(mark.rollout.startswith(below) for mark in tainted.marks)
-    if marked:
-        return f"{marked} of its rollouts are marked"
-    is_of_tainted = tainted.first_version is not None and int(ref.parts[0]) >= tainted.first_version
-    return f"of version {ref.parts[0]}, which is tainted" if is_of_tainted else ""
