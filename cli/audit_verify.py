@@ -43,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
         check(addresses.auditor)
         verification = asyncio.run(_verify(addresses, args.name))
     if args.json:
-        said = {**asdict(verification), "ledger": verification.ledger.as_json(), "holds": verification.holds}
+        said = {**asdict(verification), "ledger": verification.ledger.as_json()}
+        said |= {"taint": verification.taint.as_json(), "holds": verification.holds}
         print(json.dumps(said))
     else:
         print("\n".join(lines(verification)))
@@ -63,6 +64,8 @@ def lines(verification: "Verification") -> list[str]:
         if len(result.findings) > SHOWN:
             said.append(f"        and {len(result.findings) - SHOWN:,} more; --json names all")
     said += ["", *_fates(verification.ledger), ""]
+    if verification.taint.marks:
+        said += [verification.taint.words(), ""]
     failed = [result for result in verification.results if result.findings]
     if not failed:
         said.append("every rule holds")

@@ -18,14 +18,17 @@ OWNERS: dict[str, str] = {
     "verdict": "sandbox",
     "weights": "trainer",
     "engine": "engine",
+    "quarantine": "operator",
     "test": "test",
 }
 """Kind of actor by kind of stream (the stream's name up to its first slash). A prompt group appends its prompt's fate,
 a rollout's attempt the rollout, the grader the verdict, the trainer every weight version, an engine its own life; the
-run's workflow, through activities of the control worker, the run and what its operators asked."""
+run's workflow, through activities of the control worker, the run and what its operators asked. A quarantine is declared
+by an operator, mostly of a run that is over and has no workflow any more; nothing of the run depends on it."""
 
-ACTORS = frozenset({*OWNERS.values(), "operator"})
-"""Kinds of actor. An operator appends nothing: operators ask, and the run's workflow records what it accepted."""
+ACTORS = frozenset(OWNERS.values())
+"""Kinds of actor. Of what a run does an operator appends nothing: operators ask, and the run's workflow records what it
+accepted."""
 
 
 def check_owner(stream: str, actor: str) -> None:

@@ -27,6 +27,7 @@ from stepwell.events.streams import (
     health_stream,
     history_stream,
     operator_stream,
+    quarantine_stream,
     run_stream,
     verdict_stream,
     weights_stream,
@@ -64,7 +65,7 @@ async def read_run(database: Database, blobs: BlobStore, run: str) -> RunRecord 
     with clear_errors(database.url):
         snapshot = database.engine.execution_options(isolation_level="REPEATABLE READ")
         async with snapshot.begin() as connection:
-            of_run = (run_stream, operator_stream, health_stream, history_stream, weights_stream)
+            of_run = (run_stream, operator_stream, quarantine_stream, health_stream, history_stream, weights_stream)
             names = [stream(run) for stream in of_run]
             await _take(builder, references, connection, _BY_NAME, {"streams": names})
             if not builder.has(run_stream(run)):

@@ -7,9 +7,11 @@ from stepwell.events import (
     HoldRaised,
     OperatorActed,
     PromptReplaced,
+    RolloutCleared,
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
+    RolloutTainted,
     RunCreated,
     RunFinished,
     StallBegan,
@@ -35,6 +37,7 @@ from stepwell.events.streams import (
     health_stream,
     operator_stream,
     prompt_stream,
+    quarantine_stream,
     rollout_stream,
     run_stream,
     validation_scope,
@@ -93,6 +96,13 @@ class _Writer:
             await self._validate(plan.steps)
             await self._ask("end")
             await book.append(self._run_stream, told(RunFinished, version=plan.steps))
+        for place in plan.tainted:
+            await book.append(
+                quarantine_stream(self._run), told(RolloutTainted, rollout=f"rollout/{self._run}/{place}")
+            )
+        if plan.tainted:
+            last = f"rollout/{self._run}/{plan.tainted[-1]}"
+            await book.append(quarantine_stream(self._run), told(RolloutCleared, rollout=last))
 
     async def _create(self) -> None:
         plan = self._plan

@@ -29,6 +29,9 @@ class Plan:
     """Prompts that an operator took out."""
     settings: Mapping[int, Mapping[str, float | int]] = field(default_factory=dict)
     """What an operator sets before a step."""
+    tainted: tuple[str, ...] = ()
+    """Rollouts, by the end of their streams' names, that an operator marks when the run is over; the last mark is taken
+    back."""
     asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Gates that are raised and approved, by what they are before: `version 1`, `validation 0`, `admission 1`,
     `step 0`."""
@@ -43,6 +46,7 @@ EVENTFUL = Plan(
     quarantined=frozenset({(0, 1)}),
     replaced={(0, 2): 1},
     skipped=frozenset({(1, 0)}),
+    tainted=("1/1/0", "0/0/0"),
     settings={1: {"optimiser.learning_rate": 0.01}, 2: {"run.max_staleness": 1}},
     asked={
         "validation 0": ["validation/0"],

@@ -17,6 +17,7 @@ from stepwell.audit.rules import (
     fates,
     gates,
     health,
+    quarantine,
     replacements,
     scores,
     settings,
@@ -25,6 +26,7 @@ from stepwell.audit.rules import (
     validations,
     versions,
 )
+from stepwell.audit.taint import Taint, taint_of_record
 
 
 class Rule(Protocol):
@@ -65,6 +67,7 @@ RULES: tuple[Rule, ...] = (
     validations,
     gates,
     health,
+    quarantine,
     ending,
 )
 """A rule's name is its module's. What others build on comes first: the first finding is the one to look at."""
@@ -84,6 +87,8 @@ class Verification:
     """Events in them."""
     ledger: FateLedger
     """What became of its prompts."""
+    taint: Taint
+    """What somebody found not to be trusted, and what came of it; no rule fails for that."""
     results: tuple[RuleResult, ...]
     """One a rule."""
 
@@ -101,6 +106,7 @@ def verify(record: RunRecord) -> Verification:
         streams=len(record.streams),
         events=record.events,
         ledger=fate_ledger(record),
+        taint=taint_of_record(record),
         results=tuple(_apply(rule, record) for rule in RULES),
     )
 

@@ -14,10 +14,12 @@ from stepwell.events.history_archived import HistoryArchived
 from stepwell.events.hold_raised import HoldRaised
 from stepwell.events.operator_acted import OperatorActed
 from stepwell.events.prompt_replaced import PromptReplaced
+from stepwell.events.rollout_cleared import RolloutCleared
 from stepwell.events.rollout_ended import RolloutEnded
 from stepwell.events.rollout_failed import RolloutFailed
 from stepwell.events.rollout_graded import RolloutGraded
 from stepwell.events.rollout_restarted import RolloutRestarted
+from stepwell.events.rollout_tainted import RolloutTainted
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
 from stepwell.events.stall_began import StallBegan
@@ -45,10 +47,12 @@ AnyEvent = Annotated[
     | HoldRaised
     | OperatorActed
     | PromptReplaced
+    | RolloutCleared
     | RolloutEnded
     | RolloutFailed
     | RolloutGraded
     | RolloutRestarted
+    | RolloutTainted
     | RunCreated
     | RunFinished
     | StallBegan

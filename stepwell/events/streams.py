@@ -31,6 +31,11 @@ def health_stream(run: str) -> str:
     return f"health/{run}"
 
 
+def quarantine_stream(run: str) -> str:
+    """Rollouts of the run that somebody marked as not to be trusted."""
+    return f"quarantine/{run}"
+
+
 def history_stream(run: str) -> str:
     """Histories of the run's workflows that closed."""
     return f"history/{run}"

@@ -18,8 +18,10 @@ from stepwell.events import (
     HoldRaised,
     OperatorActed,
     PromptReplaced,
+    RolloutCleared,
     RolloutFailed,
     RolloutRestarted,
+    RolloutTainted,
     StallBegan,
     StallEnded,
     StepAdmitted,
@@ -49,7 +51,17 @@ COST_S = {"control": 15.0, "trainer": 25.0, "sandbox": 20.0, "engine": 15.0, "co
 """About what the death of a process costs a run, to spread the faults."""
 TOGETHER = 3
 """Faults that one run of the long form takes. Where such a run ends otherwise, each of them is played alone."""
-NOT_IN_THE_RUN = {OperatorActed, HoldRaised, PromptReplaced, RolloutFailed, RolloutRestarted, StallBegan, StallEnded}
+NOT_IN_THE_RUN = {
+    OperatorActed,
+    HoldRaised,
+    PromptReplaced,
+    RolloutCleared,
+    RolloutFailed,
+    RolloutRestarted,
+    RolloutTainted,
+    StallBegan,
+    StallEnded,
+}
 """Types of events that a run in which nothing fails, stalls or is asked for has not."""
 
 Plan = list[Fault]

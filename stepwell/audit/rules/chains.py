@@ -21,6 +21,7 @@ TYPES: Mapping[str, frozenset[str]] = {
         }
     ),
     "operator": frozenset({"OperatorActed", "HoldRaised"}),
+    "quarantine": frozenset({"RolloutTainted", "RolloutCleared"}),
     "health": frozenset({"StallBegan", "StallEnded", "UsageRecorded"}),
     "history": frozenset({"HistoryArchived"}),
     "weights": frozenset({"VersionCreated", "StepTrained", "CheckpointSaved", "AttemptOpened"}),
