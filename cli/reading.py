@@ -16,6 +16,7 @@ from db.errors import BlobMissing
 from db.ledger import Ledger
 from db.objects import ObjectStore
 from db.recorded import START, Position, Recorded
+from db.run_source import SourceReader
 from db.workers import LastWorker, LiveWorker, WorkerLeases
 from stepwell.agent.turn import TurnPayload
 from stepwell.events import RolloutGraded, TurnRecorded
@@ -129,6 +130,12 @@ class Reader:
                     break
             positions[kind] = position
         return Batch(found + await self._verdicts(found), Cursor(positions))
+
+    async def source(self, run: str) -> SourceReader:
+        """What is needed of a run's ledger to say what came of what. Raises as `events_of`."""
+        source = SourceReader(self._ledger, self.blobs, run)
+        await source.open()
+        return source
 
     async def transcripts(self, picture: RunPicture) -> list[Transcript]:
         """What was said in the rollouts that are worth showing; one whose blobs have expired is left out.

@@ -48,6 +48,10 @@ _READ_AFTER = text(
     "ORDER BY e.xid, e.position"
 )
 _VERIFY = text("SELECT seq, key, type, hash, exact FROM events WHERE stream = :stream ORDER BY seq")
+_MENTIONS = text(
+    "SELECT exact FROM events WHERE stream >= :low AND stream < :high "
+    "AND position(convert_to(:word, 'UTF8') IN exact) > 0 ORDER BY stream, seq"
+)
 _STREAMS = text("SELECT stream FROM events WHERE stream >= :low AND stream < :high AND seq = 0 ORDER BY position")
 
 
@@ -209,6 +213,11 @@ class Ledger:
     async def streams(self, prefix: str) -> list[str]:
         """Names of the streams that begin so, the oldest first: in order of their first events, whatever clocks say."""
         return [row.stream for row in await self._database.rows(_STREAMS, prefix_range(prefix))]
+
+    async def mentions(self, prefix: str, word: str) -> list[Recorded]:
+        """Events with a word, as a digest, anywhere in their bytes, of the streams whose name begins so: looks through
+        all of them."""
+        return self._recorded(await self._database.rows(_MENTIONS, {**prefix_range(prefix), "word": word}))
 
     async def read_after(self, position: Position, prefix: str = "", limit: int = 1000) -> Page:
         """The next events of all streams whose name begins so, in an order that never changes and misses none.

@@ -25,6 +25,8 @@ from tests.told import told
 
 ENGINE = "e1"
 TREE = "7" * 64
+TEST = "tests/test_it.py::test_works"
+"""The only hidden test of every task."""
 FAILURES = {Fate.QUARANTINED: "data", Fate.SKIPPED: "operator"}
 
 
@@ -89,7 +91,8 @@ async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: in
         verdict_key=key,
     )
     await book.append(stream, ended)
-    report = await book.put(canonical_json({"score": score}))
+    outcomes = {TEST: "passed" if score else "failed"}
+    report = await book.put(canonical_json({"value": score, "outcomes": outcomes, "report": "as it is"}))
     await book.append(verdict_stream(key), told(VerdictReached, tree=TREE, score=score, report=report))
     head = book.head(verdict_stream(key)).head
     await book.append(stream, told(RolloutGraded, verdict_key=key, score=score, verdict_head=head))

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from cli.reading import Reader
+from stepwell.audit.provenance.overview import overview
 from stepwell.report.page import render_page
 from stepwell.report.picture import RunPicture
 from workers.services.home import Home
@@ -26,7 +27,8 @@ async def write_page(reader: Reader, picture: RunPicture, path: Path) -> None:
         CannotWrite: the file system refuses.
         DatabaseUnavailable, BlobStoreUnavailable: no answer.
     """
-    page = render_page(picture, await reader.transcripts(picture))
+    provenance = await (await reader.source(picture.run)).answer(overview)
+    page = render_page(picture, await reader.transcripts(picture), provenance)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

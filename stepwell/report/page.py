@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib import resources
 
+from stepwell.audit.provenance.overview import Overview
 from stepwell.health.usage import amount_words
 from stepwell.report.cover import TimeSplit
 from stepwell.report.curves import curves
@@ -16,6 +17,7 @@ from stepwell.report.digests import short_digests
 from stepwell.report.examples import Transcript
 from stepwell.report.fate_tables import fates_table, lengths_table
 from stepwell.report.picture import RunPicture
+from stepwell.report.provenance import provenance_section
 from stepwell.report.tables import (
     disturbances_table,
     moment,
@@ -34,12 +36,13 @@ _ENDS = {
 }
 
 
-def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = ()) -> str:
+def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = (), provenance: Overview | None = None) -> str:
     """The whole page.
 
     Args:
         picture: Of the run, finished or not.
         transcripts: Rollouts to show as examples.
+        provenance: Where its last score comes from.
     """
     style, script = _asset("page.css"), _asset("page.js")
     policy = f"default-src 'none'; img-src data:; style-src '{_source(style)}'; script-src '{_source(script)}'"
@@ -56,7 +59,7 @@ def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = ()) -> 
 <body>
 <header>
 <h1>{escape(picture.run)}</h1>
-{_lead(picture)}
+{_lead(picture)}{_tainted(provenance)}
 {_numbers(picture)}
 </header>
 <main>
@@ -71,6 +74,7 @@ def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = ()) -> 
 <h2>Failures and recoveries</h2>
 <div class="panel">{disturbances_table(picture)}<p class="soft">{_work(picture)}</p></div>
 {_transcripts(transcripts)}
+{_provenance(provenance)}
 <h2>Details</h2>
 <details><summary>Every step</summary>{steps_table(picture)}</details>
 <details><summary>Resolved recipe</summary><pre>{escape(recipe_lines(picture.recipe))}</pre></details>
@@ -170,6 +174,18 @@ def _transcripts(transcripts: Sequence[Transcript]) -> str:
     if not transcripts:
         return ""
     return f"<h2>What the policy did</h2>{''.join(transcript(shown) for shown in transcripts)}"
+
+
+def _provenance(overview: Overview | None) -> str:
+    if overview is None:
+        return ""
+    return f'<h2>Where the last score comes from</h2><div class="panel">{provenance_section(overview)}</div>'
+
+
+def _tainted(overview: Overview | None) -> str:
+    if overview is None or not overview.taint.marks:
+        return ""
+    return f'<p class="outcome bad">{escape(overview.taint.words())}.</p>'
 
 
 def _footer(picture: RunPicture) -> str:

@@ -1,5 +1,6 @@
 """The page at the end of a run, opened in headless Chromium."""
 
+import asyncio
 import json
 import os
 import re
@@ -14,9 +15,14 @@ from typing import Any
 
 import pytest
 
+from stepwell.audit.provenance.overview import overview
 from stepwell.report.examples import Transcript, TranscriptTurn
 from stepwell.report.page import render_page
 from stepwell.report.picture import RunPicture
+from tests.audited_run import write_run
+from tests.book import MemoryBook
+from tests.provenance_source import whole_source
+from tests.run_plan import Plan
 from tests.synthetic_run import learning_run
 
 FLAGS = (
@@ -85,13 +91,29 @@ def chromium() -> str:
     return found
 
 
+CLICK = """
+<body><iframe src="page.html" style="width:900px;height:4000px"></iframe><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {
+  const page = frame.contentDocument, entry = page.getElementById("version-2").closest("details"), before = entry.open;
+  const click = new MouseEvent("click", { bubbles: true, cancelable: true });
+  page.querySelector('a[href="#version-2"]').dispatchEvent(click);
+  setTimeout(() => { document.title = `${before} ${entry.open}`; }, 200);
+};
+</script></body>
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the page of a run whose policy wrote HTML."""
     picture = RunPicture("micro-1")
     picture.see_all(learning_run(24).told)
     turn = TranscriptTurn("edit", {"text": HOSTILE}, HOSTILE, 12)
-    page = render_page(picture, [Transcript("First solved", "rollout/micro-1/1/0/0", 1.0, (turn,))])
+    book = MemoryBook()
+    asyncio.run(write_run(book, "micro-1", Plan()))
+    provenance = overview(whole_source(book))
+    page = render_page(picture, [Transcript("First solved", "rollout/micro-1/1/0/0", 1.0, (turn,))], provenance)
     made = tmp_path_factory.mktemp("page")
     (made / "page.html").write_text(page, encoding="utf-8")
     return made
@@ -138,6 +160,11 @@ def test_curves_are_drawn_and_answer_the_pointer(chromium: str, folder: Path, wi
     assert found["wide"] <= width
 
 
+def test_a_click_on_a_version_unfolds_the_batch_that_made_it(chromium: str, folder: Path) -> None:
+    (folder / "click.html").write_text(CLICK, encoding="utf-8")
+    assert "<title>false true</title>" in open_page(chromium, folder / "click.html").dom
+
+
 def test_what_the_policy_wrote_runs_nothing(chromium: str, folder: Path) -> None:
     opened = open_page(chromium, folder / "page.html")
     assert opened.console == []
@@ -155,4 +182,4 @@ def test_the_page_is_dark_where_the_reader_prefers_that(chromium: str, folder: P
 
 def test_the_page_names_no_other_source(folder: Path) -> None:
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!data:)|https?://|@import|url\(", page.replace(HOSTILE, ""))
+    assert not re.search(r"(?:src|href)\s*=\s*[\"'](?!data:|#)|https?://|@import|url\(", page.replace(HOSTILE, ""))
