@@ -2,7 +2,16 @@
 
 import argparse
 
-from cli import audit_history, audit_replay, audit_retrain, audit_verify
+from cli import (
+    audit_counterfactual,
+    audit_explain,
+    audit_history,
+    audit_quarantine,
+    audit_regrade,
+    audit_replay,
+    audit_retrain,
+    audit_verify,
+)
 
 
 def add_parser(
@@ -11,5 +20,14 @@ def add_parser(
     """Adds the verb."""
     parser = subparsers.add_parser("audit", help="check a run from its ledger")
     actions = parser.add_subparsers(dest="audit_action", required=True, metavar="ACTION")
-    for action in (audit_verify, audit_replay, audit_retrain, audit_history):
+    for action in (
+        audit_verify,
+        audit_replay,
+        audit_retrain,
+        audit_history,
+        audit_explain,
+        audit_counterfactual,
+        audit_regrade,
+        audit_quarantine,
+    ):
         action.add_parser(actions)

@@ -13,6 +13,8 @@ from db.errors import (
     NewerDatabase,
     OldDatabase,
 )
+from stepwell.audit.counterfactual import NotComputable
+from stepwell.audit.provenance.reference import NoSuchThing
 from stepwell.events import UnknownEvent
 from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.loading import RecipeError
@@ -23,7 +25,7 @@ from stepwell.tasks.r2e.task_set import BrokenSet
 from workers.launch import WorkerFailed
 from workers.services.errors import ServiceError
 
-USAGE_ERRORS = (RecipeError, NoSuchRun, NoSuchStep)
+USAGE_ERRORS = (RecipeError, NoSuchRun, NoSuchStep, NoSuchThing, NotComputable)
 """What was asked for does not exist or cannot be: exit 2."""
 
 KNOWN_ERRORS = (

@@ -11,7 +11,7 @@ ATTEMPTS = 3
 
 
 async def grade_patiently(
-    task: Task, changed: Mapping[str, bytes | None], factory: SandboxFactory, *, seed: int
+    task: Task, changed: Mapping[str, bytes | None], factory: SandboxFactory, *, seed: int | None
 ) -> Score | Failure:
     """What `grade` says; a failure of infrastructure only if it came each time."""
     for _ in range(ATTEMPTS - 1):
