@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from activities.rollout_row import train_sample
+from activities.rollout_row import train_rows
 from activities.stores import Stores
 from stepwell.agent.turn import TurnPayload
 from stepwell.events import RolloutEnded, TurnRecorded
@@ -31,5 +31,5 @@ def _read_rows(batch: BatchManifest, turns: Sequence[Sequence[TurnRecorded]], bl
     rows: list[TrainSample | None] = []
     for sample, of_rollout in zip(batch.samples, turns, strict=True):
         payloads = [TurnPayload.model_validate_json(blobs[turn.payload]) for turn in of_rollout]
-        rows.append(train_sample(payloads) if sample.content else None)
+        rows += train_rows(payloads) if sample.content else [None]
     return TrainBatch(manifest=batch, samples=tuple(rows))

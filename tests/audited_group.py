@@ -7,13 +7,16 @@ from stepwell.events import (
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
+    RowsRecorded,
     TurnRecorded,
     VerdictReached,
 )
 from stepwell.events.canonical import canonical_json
 from stepwell.events.children import facts_of_children
 from stepwell.events.group_closed import Fate
+from stepwell.events.rows_recorded import RecordedRow
 from stepwell.events.streams import prompt_stream, rollout_stream, verdict_stream
+from stepwell.rl.samples import rollout_content
 from tests.book import Book
 from tests.run_plan import SAMPLES
 from tests.told import told
@@ -23,12 +26,14 @@ TREE = "7" * 64
 FAILURES = {Fate.QUARANTINED: "data", Fate.SKIPPED: "operator"}
 
 
-async def write_group(book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate) -> None:
+async def write_group(
+    book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate, rows: int = 1
+) -> None:
     """A group of three rollouts: of a good one the first is solved; of a trained one with index 1 the last fails."""
     stream = prompt_stream(book.run, scope, prompt)
     await book.append(stream, told(GroupOpened, task=task, version=version, samples=SAMPLES))
     for sample in range(SAMPLES):
-        await _rollout(book, scope, prompt, sample, version, fate)
+        await _rollout(book, scope, prompt, sample, version, fate, rows)
     names = [rollout_stream(book.run, scope, prompt, sample) for sample in range(SAMPLES)]
     children = [book.head(name) for name in names if name in book.events]
     graded = [book.first(name, RolloutGraded) for name in names]
@@ -42,26 +47,37 @@ async def write_group(book: Book, scope: str, prompt: int, *, version: int, task
     await book.append(stream, closed)
 
 
-async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate) -> None:
+async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate, count: int) -> None:
+    """One turn of 10 and 5 tokens for each row."""
     stream = rollout_stream(book.run, scope, prompt, sample)
     payload = await book.put(canonical_json({"tokens": [1, 2, sample]}))
-    turn = told(TurnRecorded, payload=payload, version=version, generated_tokens=5, tree=TREE, engine=ENGINE)
-    await book.append(stream, told(AttemptOpened), turn)
+    lengths = {"prompt_tokens": 10, "generated_tokens": 5}
+    turns = [
+        told(TurnRecorded, turn=turn, payload=payload, version=version, tree=TREE, engine=ENGINE, **lengths)
+        for turn in range(count)
+    ]
+    await book.append(stream, told(AttemptOpened), *turns)
     is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
     if is_unlucky or fate in FAILURES:
         await book.append(stream, told(RolloutFailed, failure=FAILURES.get(fate, "infra"), cause=f"{fate}"))
         return
     key, score = f"{book.run}-{scope}-{prompt}-{sample}", float(sample == 0)
+    contents = [f"content {row} of {stream}" for row in range(count)]
+    rows = tuple(
+        RecordedRow(turns=(row,), tokens=15, generated_tokens=5, content=content)
+        for row, content in enumerate(contents)
+    )
     ended = told(
         RolloutEnded,
-        generated_tokens=5,
-        total_tokens=15,
-        content=f"content of {stream}",
+        turns=count,
+        generated_tokens=5 * count,
+        total_tokens=15 * count,
+        content=rollout_content(contents),
         changed=await book.put(b"{}"),
         tree=TREE,
         verdict_key=key,
     )
-    await book.append(stream, ended)
+    await book.append(stream, *([RowsRecorded(epoch=0, rows=rows)] if count > 1 else []), ended)
     report = await book.put(canonical_json({"score": score}))
     await book.append(verdict_stream(key), told(VerdictReached, tree=TREE, score=score, report=report))
     head = book.head(verdict_stream(key)).head

@@ -10,6 +10,7 @@ from stepwell.events import (
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
+    RowsRecorded,
     RunCreated,
     RunFinished,
     StallBegan,
@@ -171,7 +172,7 @@ class _Writer:
         is_skipped = scope.isdigit() and (int(scope), prompt) in self._plan.skipped
         if is_skipped:
             await self._act("skip", step=int(scope), prompt=prompt)
-        await write_group(self._book, scope, prompt, version=version, task=task, fate=fate)
+        await write_group(self._book, scope, prompt, version=version, task=task, fate=fate, rows=self._plan.rows)
 
     async def _commit(self, names: Sequence[str]) -> Commitment:
         children = [self._book.head(name) for name in names if name in self._book.events]
@@ -187,6 +188,7 @@ class _Writer:
                 book.first(name, RolloutEnded),
                 book.first(name, RolloutGraded),
                 book.first(name, RolloutFailed),
+                rows=book.first(name, RowsRecorded),
                 overlong_filtering=True,
             )
             for name in names

@@ -18,6 +18,7 @@ settings.load_profile("stepwell")
 pytest_plugins = (
     "tests.nothing_left",
     "tests.stack.database",
+    "tests.stack.rollout_stage",
     "tests.stack.small_images",
     "tests.stack.tiny_run",
     "tests.stack.steering",

@@ -29,6 +29,8 @@ class Plan:
     """Prompts that an operator took out."""
     settings: Mapping[int, Mapping[str, float | int]] = field(default_factory=dict)
     """What an operator sets before a step."""
+    rows: int = 1
+    """Rows of tokens that each rollout's turns make: one turn each."""
     asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Gates that are raised and approved, by what they are before: `version 1`, `validation 0`, `admission 1`,
     `step 0`."""

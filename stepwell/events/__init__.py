@@ -17,6 +17,7 @@ from stepwell.events.rollout_ended import RolloutEnded
 from stepwell.events.rollout_failed import RolloutFailed
 from stepwell.events.rollout_graded import RolloutGraded
 from stepwell.events.rollout_restarted import RolloutRestarted
+from stepwell.events.rows_recorded import RowsRecorded
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
 from stepwell.events.stall_began import StallBegan
@@ -47,6 +48,7 @@ AnyEvent = Annotated[
     | RolloutFailed
     | RolloutGraded
     | RolloutRestarted
+    | RowsRecorded
     | RunCreated
     | RunFinished
     | StallBegan

@@ -20,6 +20,7 @@ from stepwell.events import (
     PromptReplaced,
     RolloutFailed,
     RolloutRestarted,
+    RowsRecorded,
     StallBegan,
     StallEnded,
     StepAdmitted,
@@ -49,8 +50,11 @@ COST_S = {"control": 15.0, "trainer": 25.0, "sandbox": 20.0, "engine": 15.0, "co
 """About what the death of a process costs a run, to spread the faults."""
 TOGETHER = 3
 """Faults that one run of the long form takes. Where such a run ends otherwise, each of them is played alone."""
-NOT_IN_THE_RUN = {OperatorActed, HoldRaised, PromptReplaced, RolloutFailed, RolloutRestarted, StallBegan, StallEnded}
-"""Types of events that a run in which nothing fails, stalls or is asked for has not."""
+NOT_IN_THE_RUN = {
+    *(OperatorActed, HoldRaised, PromptReplaced, RolloutFailed, RolloutRestarted, StallBegan, StallEnded),
+    RowsRecorded,
+}
+"""Types of events that a run of our own harness, in which nothing fails, stalls or is asked for, has not."""
 
 Plan = list[Fault]
 
