@@ -19,6 +19,7 @@ pytest_plugins = (
     "tests.nothing_left",
     "tests.stack.database",
     "tests.stack.rollout_stage",
+    "tests.stack.harness_stage",
     "tests.stack.small_images",
     "tests.stack.tiny_run",
     "tests.stack.steering",

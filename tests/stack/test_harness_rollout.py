@@ -1,85 +1,18 @@
 """A rollout that a program outside plays: recorded call by call, and taken up by another worker."""
 
-import asyncio
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 
-from activities.harness_rollout import HarnessFailed, HarnessHost
+from activities.harness_rollout import HarnessFailed
 from activities.rollout_row import train_rows
-from stepwell.agent.gateway.server import Gateway
 from stepwell.events import RolloutEnded, RolloutRestarted, RowsRecorded
-from stepwell.policy.engine_http.server import listen
-from stepwell.policy.protocol import GenerateRequest, Generation
-from stepwell.recipe.loading import load_recipe
-from stepwell.recipe.recipe import Recipe
 from stepwell.rl.samples import rollout_content
-from tests.byte_tokenizer import TOKENIZER
-from tests.stack.played_engine import PlayedEngine
-from tests.stack.rollout_stage import Backstage, Stage, small_task
-from workers.harness import run_harness
-
-RECIPE = Path(__file__).parents[2] / "recipes" / "smollm2.toml"
-HARNESS = Path(__file__).with_name("scripted_harness.py")
+from tests.stack.harness_stage import OpenHarnessStage
 
 
-class SilentEngine(PlayedEngine):
-    """Says its texts and then nothing more."""
-
-    def __init__(self) -> None:
-        super().__init__(TOKENIZER, "<|im_end|>")
-        self.silent = asyncio.Event()
-
-    async def generate(self, request: GenerateRequest) -> Generation:
-        if not self.texts:
-            self.silent.set()
-            await asyncio.get_running_loop().create_future()
-        return await super().generate(request)
-
-
-@dataclass
-class HarnessStage(Stage[SilentEngine]):
-    """A stage on which the scripted harness plays."""
-
-    homes: Path
-
-    async def attempt(self, *texts: str) -> None:
-        """One attempt; nothing of its harness is left, however it ends."""
-        try:
-            await super().attempt(*texts)
-        finally:
-            assert not list(self.homes.iterdir()), "no harness's folder is left"
-            assert not [each for each in psutil.Process().children(recursive=True) if str(HARNESS) in each.cmdline()]
-
-
-@pytest.fixture
-def stage(backstage: Backstage, tmp_path: Path):
-    @asynccontextmanager
-    async def opened(*arguments: str, **agent: object) -> AsyncIterator[HarnessStage]:
-        raw = load_recipe(RECIPE).model_dump(mode="json")
-        harness = [sys.executable, str(HARNESS), *arguments]
-        raw["agent"] |= {"harness": harness, "stop_when_stuck": False, "max_turns": 8} | agent
-        policy, homes, gateway = tmp_path / "policy", tmp_path / "homes", Gateway()
-        policy.mkdir(exist_ok=True)
-        TOKENIZER.save(str(policy / "tokenizer.json"))
-        listening = await listen(gateway.app())
-        host = HarnessHost(gateway, listening.url, homes, run_harness)
-        try:
-            async with backstage.open(Recipe.model_validate(raw), policy, small_task(), SilentEngine(), host) as on:
-                yield HarnessStage(**vars(on), homes=homes)
-        finally:
-            await listening.close()
-
-    return opened
-
-
-async def test_every_call_is_a_recorded_turn(stage) -> None:
-    async with stage("echo y >> app.py; wc -l app.py") as on:
+async def test_every_call_is_a_recorded_turn(harness_stage: OpenHarnessStage) -> None:
+    async with harness_stage("echo y >> app.py; wc -l app.py") as on:
         await on.attempt("go on", "go on", "done")
         turns, ended = await on.turns(), await on.ended()
         assert [turn.turn for turn in turns] == [0, 1, 2]
@@ -95,8 +28,8 @@ async def test_every_call_is_a_recorded_turn(stage) -> None:
         assert not any(isinstance(event, RowsRecorded) for event in await on.events()), "one row needs no list"
 
 
-async def test_another_worker_answers_from_the_record_and_goes_on(stage) -> None:
-    async with stage("echo y >> app.py; wc -l app.py") as on:
+async def test_another_worker_answers_from_the_record_and_goes_on(harness_stage: OpenHarnessStage) -> None:
+    async with harness_stage("echo y >> app.py; wc -l app.py") as on:
         await on.attempt("go on", "go on")
         await on.attempt("done")
         assert len(on.engine.played) == 3, "nothing is sampled twice"
@@ -105,8 +38,8 @@ async def test_another_worker_answers_from_the_record_and_goes_on(stage) -> None
         assert row.content_digest() == (await on.ended()).content
 
 
-async def test_a_harness_that_does_something_else_starts_over(stage) -> None:
-    async with stage("head -c 8 /dev/urandom | base64 | tee noise") as on:
+async def test_a_harness_that_does_something_else_starts_over(harness_stage: OpenHarnessStage) -> None:
+    async with harness_stage("head -c 8 /dev/urandom | base64 | tee noise") as on:
         await on.attempt("go on", "go on")
         await on.attempt("go on", "done")
         restarted = next(event for event in await on.events() if isinstance(event, RolloutRestarted))
@@ -115,8 +48,10 @@ async def test_a_harness_that_does_something_else_starts_over(stage) -> None:
         assert (await on.ended()).turns == 2
 
 
-async def test_a_harness_that_ends_before_it_has_asked_again_starts_over(stage, tmp_path: Path) -> None:
-    async with stage("true", str(tmp_path / "begun")) as on:
+async def test_a_harness_that_ends_before_it_has_asked_again_starts_over(
+    harness_stage: OpenHarnessStage, tmp_path: Path
+) -> None:
+    async with harness_stage("true", str(tmp_path / "begun")) as on:
         await on.attempt("go on", "go on")
         await on.attempt("go on", "done")
         restarted = next(event for event in await on.events() if isinstance(event, RolloutRestarted))
@@ -124,8 +59,8 @@ async def test_a_harness_that_ends_before_it_has_asked_again_starts_over(stage, 
         assert (await on.ended()).turns == 1
 
 
-async def test_a_conversation_that_was_condensed_is_recorded_as_rows(stage) -> None:
-    async with stage("ls", "forgets") as on:
+async def test_a_conversation_that_was_condensed_is_recorded_as_rows(harness_stage: OpenHarnessStage) -> None:
+    async with harness_stage("ls", "forgets") as on:
         await on.attempt("go on", "forget", "go on", "done")
         payloads = await on.payloads()
         assert [payload.segment for payload in payloads] == [0, 0, 1, 1]
@@ -146,12 +81,12 @@ async def test_a_conversation_that_was_condensed_is_recorded_as_rows(stage) -> N
         assert [(row.tokens, row.generated_tokens) for row in listed.rows] == lengths
 
 
-async def test_a_condensed_conversation_that_is_taken_up_has_the_same_rows(stage) -> None:
+async def test_a_condensed_conversation_that_is_taken_up_has_the_same_rows(harness_stage: OpenHarnessStage) -> None:
     said = ("go on", "forget", "go on", "done")
-    async with stage("ls", "forgets") as on:
+    async with harness_stage("ls", "forgets") as on:
         await on.attempt(*said)
         whole = [event.facts() for event in await on.events() if event.KIND == "fact"]
-    async with stage("ls", "forgets") as on:
+    async with harness_stage("ls", "forgets") as on:
         await on.attempt(*said[:3])
         await on.attempt(*said[3:])
         assert [event.facts() for event in await on.events() if event.KIND == "fact"] == whole
@@ -161,15 +96,17 @@ async def test_a_condensed_conversation_that_is_taken_up_has_the_same_rows(stage
 @pytest.mark.parametrize(
     ("agent", "reason", "turns"), [({"max_turns": 2}, "turns", 2), ({"wall_clock_s": 1e-6}, "wall_clock", 1)]
 )
-async def test_a_bound_is_the_rollouts_end(stage, agent: dict[str, object], reason: str, turns: int) -> None:
-    async with stage("true", **agent) as on:
+async def test_a_bound_is_the_rollouts_end(
+    harness_stage: OpenHarnessStage, agent: dict[str, object], reason: str, turns: int
+) -> None:
+    async with harness_stage("true", **agent) as on:
         await on.attempt(*["go on"] * 8)
         ended = await on.ended()
         assert (ended.reason, ended.turns) == (reason, turns)
 
 
-async def test_a_harness_that_crashes_has_no_end_and_no_score(stage) -> None:
-    async with stage("true", "crashes") as on:
+async def test_a_harness_that_crashes_has_no_end_and_no_score(harness_stage: OpenHarnessStage) -> None:
+    async with harness_stage("true", "crashes") as on:
         with pytest.raises(HarnessFailed, match="ended with 3"):
             await on.attempt("go on")
         assert not any(isinstance(event, RolloutEnded) for event in await on.events())
