@@ -3,9 +3,9 @@
     python condensing_harness.py ANSWERS HOLD
 
 It asks twice, forgets all but the issue's first line, and asks once more. By the ids of the last answer, whatever they
-say, it repairs the task or does not, so that a group has something to compare: ANSWERS is a file of JSON from an issue
-to the files that solve it. Before its last call the first of all harnesses to come makes the file HOLD and waits to be
-killed; `-` as HOLD: none does.
+say, it repairs the task or does not, so that a group has something to compare: ANSWERS is a file of JSON from issues to
+the files that solve them; other tasks are left as they are. Before its last call the first of all harnesses to come
+makes the file HOLD and waits to be killed; `-` as HOLD: none does.
 """
 
 import json
@@ -51,7 +51,7 @@ def main():
     messages = [{"role": "user", "content": f"In short: {issue.splitlines()[0]}"}]
     if sum(say(messages)) % 2:
         with open(answers) as file:
-            files = json.load(file)[issue]
+            files = json.load(file).get(issue, {})
         for path, text in files.items():
             ask("/v1/sandbox/exec", {"command": f"printf %s {shlex.quote(text)} > {shlex.quote(path)}"})
     return 0

@@ -14,14 +14,13 @@ from db.blobs import BlobStore
 from stepwell.events import AttemptOpened, RolloutEnded, RolloutRestarted, RowsRecorded, StepAdmitted, StepTrained
 from stepwell.events.base import Event, facts_digest
 from stepwell.rl.batching import BatchManifest
-from stepwell.tasks.sources import forged_tasks
+from stepwell.tasks.forge import forged_task
 from tests.byte_tokenizer import TOKENIZER
 from tests.chaos.outcome import turns_of
 from tests.small_models import make_folder
 from tests.stack.tiny_run import TIMEOUT_S, Start, TinyRun
 
 HARNESS = Path(__file__).with_name("condensing_harness.py")
-CONTEXT = 1536
 SAMPLES = 8
 """So many that in some group the harness solves its task in one rollout and not in another."""
 
@@ -38,13 +37,13 @@ def settings(tmp_path: Path) -> Callable[[Path | None], list[str]]:
         head_dim=16,
         intermediate_size=48,
         tie_word_embeddings=True,
-        max_position_embeddings=CONTEXT,
+        max_position_embeddings=512,
     )
     policy = make_folder(tmp_path / "policy", config)
     TOKENIZER.save(str(policy / "tokenizer.json"))
     answers = tmp_path / "answers.json"
-    tasks = forged_tasks(0, main=1, confirm=0, heldout=0)
-    answers.write_text(json.dumps({task.issue: task.gold for task in tasks.every()}))
+    task = forged_task(0, "train", 0)  # the first of the curriculum, and the run's only one
+    answers.write_text(json.dumps({task.issue: task.gold}))
 
     def of(hold: Path | None) -> list[str]:
         harness = [sys.executable, str(HARNESS), str(answers), "-" if hold is None else str(hold)]
@@ -53,8 +52,6 @@ def settings(tmp_path: Path) -> Callable[[Path | None], list[str]]:
             f"policy.path={json.dumps(str(policy))}",
             "agent.tools=codeact",
             f"agent.harness={json.dumps(harness)}",
-            f"agent.max_context_tokens={CONTEXT}",
-            f"engine.max_context={CONTEXT}",
             "run.max_steps=1",
             "run.prompts_per_step=1",
             f"run.samples_per_prompt={SAMPLES}",
