@@ -13,7 +13,6 @@ from activities.folds import RolloutFold, fold_rollout
 from activities.harness_rollout import HarnessFailed, HarnessHost, HarnessRollout
 from activities.holds import Held, Holds
 from activities.policy_files import PolicyFiles
-from activities.rollout_row import recorded_rows
 from activities.stores import RunFacts, Stores
 from db.errors import Fenced
 from stepwell.agent.chat import ChatRenderer
@@ -36,6 +35,7 @@ from stepwell.events import (
 from stepwell.events.base import Event
 from stepwell.events.streams import rollout_stream, verdict_stream
 from stepwell.policy.protocol import GenerateRequest
+from stepwell.rl.rows import recorded_rows
 from stepwell.rl.samples import rollout_content
 from stepwell.rl.seeds import derive_seed
 from stepwell.sandbox.protocol import Sandbox, SandboxFactory

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from activities.rollout_row import train_rows
 from activities.stores import Stores
 from stepwell.agent.turn import TurnPayload
 from stepwell.events import RolloutEnded, TurnRecorded
 from stepwell.policy.trainers.protocol import TrainBatch
 from stepwell.rl.batching import BatchManifest
+from stepwell.rl.rows import train_rows
 from stepwell.rl.samples import TrainSample
 
 

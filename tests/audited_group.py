@@ -1,5 +1,9 @@
 """A prompt group with its rollouts and verdicts."""
 
+import zlib
+
+from stepwell.agent.protocol import Action
+from stepwell.agent.turn import TurnPayload
 from stepwell.events import (
     AttemptOpened,
     GroupClosed,
@@ -14,8 +18,8 @@ from stepwell.events import (
 from stepwell.events.canonical import canonical_json
 from stepwell.events.children import facts_of_children
 from stepwell.events.group_closed import Fate
-from stepwell.events.rows_recorded import RecordedRow
 from stepwell.events.streams import prompt_stream, rollout_stream, verdict_stream
+from stepwell.rl.rows import recorded_rows
 from stepwell.rl.samples import rollout_content
 from tests.book import Book
 from tests.run_plan import SAMPLES
@@ -47,14 +51,37 @@ async def write_group(
     await book.append(stream, closed)
 
 
+def turn_payload(scope: str, prompt: int, sample: int, row: int = 0) -> TurnPayload:
+    """The only turn of a rollout, or of one of its rows: ten tokens of prompt, five generated."""
+    first = zlib.crc32(f"{scope}/{prompt}/{sample}".encode()) % 100_000 + 10 * row
+    return TurnPayload(
+        delta_ids=tuple(range(first, first + 10)),
+        token_ids=tuple(range(5)),
+        logprobs=(-0.5,) * 5,
+        finish_reason="stop",
+        action=Action(tool="finish", arguments={}),
+        observation="",
+        finished=True,
+        segment=row,
+    )
+
+
 async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate, count: int) -> None:
-    """One turn of 10 and 5 tokens for each row."""
+    """One turn for each row."""
     stream = rollout_stream(book.run, scope, prompt, sample)
-    payload = await book.put(canonical_json({"tokens": [1, 2, sample]}))
-    lengths = {"prompt_tokens": 10, "generated_tokens": 5}
+    payloads = [turn_payload(scope, prompt, sample, row) for row in range(count)]
     turns = [
-        told(TurnRecorded, turn=turn, payload=payload, version=version, tree=TREE, engine=ENGINE, **lengths)
-        for turn in range(count)
+        told(
+            TurnRecorded,
+            turn=turn,
+            payload=await book.put(payload.blob()),
+            version=version,
+            prompt_tokens=10,
+            generated_tokens=5,
+            tree=TREE,
+            engine=ENGINE,
+        )
+        for turn, payload in enumerate(payloads)
     ]
     await book.append(stream, told(AttemptOpened), *turns)
     is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
@@ -62,17 +89,13 @@ async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: in
         await book.append(stream, told(RolloutFailed, failure=FAILURES.get(fate, "infra"), cause=f"{fate}"))
         return
     key, score = f"{book.run}-{scope}-{prompt}-{sample}", float(sample == 0)
-    contents = [f"content {row} of {stream}" for row in range(count)]
-    rows = tuple(
-        RecordedRow(turns=(row,), tokens=15, generated_tokens=5, content=content)
-        for row, content in enumerate(contents)
-    )
+    rows = recorded_rows(payloads)
     ended = told(
         RolloutEnded,
         turns=count,
         generated_tokens=5 * count,
         total_tokens=15 * count,
-        content=rollout_content(contents),
+        content=rollout_content([row.content for row in rows]),
         changed=await book.put(b"{}"),
         tree=TREE,
         verdict_key=key,

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from activities.rollout_row import train_sample
 from db.blobs import BlobStore
 from db.ledger import Ledger
 from stepwell.agent.protocol import Action, StopReason
@@ -22,6 +21,7 @@ from stepwell.policy.trainers.protocol import TrainBatch
 from stepwell.recipe.loading import resolve
 from stepwell.recipe.recipe import Recipe, TrainerSection
 from stepwell.rl.batching import RolloutFacts, build_manifest
+from stepwell.rl.rows import train_sample
 from stepwell.rl.samples import TrainSample
 from stepwell.tasks.manifest import TaskManifest
 

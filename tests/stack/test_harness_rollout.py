@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from activities.harness_rollout import HarnessFailed
-from activities.rollout_row import train_rows
 from stepwell.events import RolloutEnded, RolloutRestarted, RowsRecorded
+from stepwell.rl.rows import train_rows
 from stepwell.rl.samples import rollout_content
 from tests.stack.harness_stage import OpenHarnessStage
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.rollout_row import recorded_rows, train_rows
 from stepwell.agent.protocol import Action
 from stepwell.agent.turn import TurnPayload
 from stepwell.policy.trainers.protocol import TrainBatch
@@ -16,6 +15,7 @@ from stepwell.rl.advantages import group_advantages
 from stepwell.rl.batching import BatchManifest, RolloutFacts, build_manifest
 from stepwell.rl.config import GrpoConfig, OptimiserConfig, PackingConfig
 from stepwell.rl.masks import MaskReason
+from stepwell.rl.rows import recorded_rows, train_rows
 from stepwell.rl.samples import TrainSample, rollout_content
 from tests.small_models import (
     REWARDS,
