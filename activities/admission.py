@@ -64,7 +64,14 @@ def manifest_of(step: int, rollouts: Mapping[str, RolloutFold], facts: RunFacts)
         parent_version=step,
         temperature=recipe.sampling.temperature,
         rollouts=[
-            rollout_facts(name, fold.ended, fold.graded, fold.failed, overlong_filtering=recipe.rl.overlong_filtering)
+            rollout_facts(
+                name,
+                fold.ended,
+                fold.graded,
+                fold.failed,
+                rows=fold.rows,
+                overlong_filtering=recipe.rl.overlong_filtering,
+            )
             for name, fold in rollouts.items()
         ],
         grpo=recipe.rl,

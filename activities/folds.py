@@ -12,6 +12,7 @@ from stepwell.events import (
     RolloutFailed,
     RolloutGraded,
     RolloutRestarted,
+    RowsRecorded,
     RunFinished,
     RunForked,
     StepAdmitted,
@@ -114,6 +115,11 @@ class RolloutFold:
     """All its events."""
     head: str
     """Hash of the last event, empty for a stream that does not exist."""
+
+    @property
+    def rows(self) -> RowsRecorded | None:
+        """Its rows of tokens, if it has several."""
+        return next((event for event in self.facts if isinstance(event, RowsRecorded)), None)
 
     @property
     def is_over(self) -> bool:

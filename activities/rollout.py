@@ -30,13 +30,15 @@ from stepwell.events import (
     RolloutEnded,
     RolloutGraded,
     RolloutRestarted,
+    RowsRecorded,
     TurnRecorded,
     VerdictReached,
 )
 from stepwell.events.base import Event
 from stepwell.events.streams import rollout_stream, verdict_stream
 from stepwell.policy.protocol import GenerateRequest
-from stepwell.rl.rows import train_rows
+from stepwell.rl.rows import recorded_rows
+from stepwell.rl.samples import rollout_content
 from stepwell.rl.seeds import derive_seed
 from stepwell.sandbox.protocol import Sandbox, SandboxFactory
 from stepwell.tasks.graders import grader_of
@@ -324,23 +326,25 @@ class _Attempt:
         await self._append([recorded, *ending], inline)
 
     async def _ending(self, sandbox: Sandbox, end: StopReason, inline: list[bytes]) -> list[Event]:
-        """The end, and the verdict where the tree was graded before; `inline` takes the blobs that they name."""
+        """The end, before it the rows where there are several, after it the verdict where the tree was graded before;
+        `inline` takes the blobs that they name."""
         tree = await sandbox.tree_digest()
         key = verdict_key(self._task.digest, tree, grader_of(self._task))
-        rows = train_rows(self._rows)
+        rows = recorded_rows(self._rows)
+        listed = [RowsRecorded(epoch=self._epoch, rows=rows)] if len(rows) > 1 else []
         ended = RolloutEnded(
             reason=end,
             epoch=self._epoch,
             turns=len(self._rows),
-            generated_tokens=sum(sum(row.generated) for row in rows),
-            total_tokens=sum(len(row.token_ids) for row in rows),
-            content=rows[0].content_digest() if len(rows) == 1 else "",
+            generated_tokens=sum(row.generated_tokens for row in rows),
+            total_tokens=sum(row.tokens for row in rows),
+            content=rollout_content([row.content for row in rows]),
             changed=await self._stores.stage(changed_files_blob(await sandbox.changed_files()), inline),
             tree=tree,
             verdict_key=key,
         )
         graded = await self._known_verdict(key)
-        return [ended] if graded is None else [ended, graded]
+        return [*listed, ended] if graded is None else [*listed, ended, graded]
 
     async def _known_verdict(self, key: str) -> RolloutGraded | None:
         recorded = await self._stores.ledger.read(verdict_stream(key))

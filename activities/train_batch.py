@@ -8,7 +8,7 @@ from stepwell.agent.turn import TurnPayload
 from stepwell.events import RolloutEnded, TurnRecorded
 from stepwell.policy.trainers.protocol import TrainBatch
 from stepwell.rl.batching import BatchManifest
-from stepwell.rl.rows import train_sample
+from stepwell.rl.rows import train_rows
 from stepwell.rl.samples import TrainSample
 
 
@@ -31,5 +31,5 @@ def _read_rows(batch: BatchManifest, turns: Sequence[Sequence[TurnRecorded]], bl
     rows: list[TrainSample | None] = []
     for sample, of_rollout in zip(batch.samples, turns, strict=True):
         payloads = [TurnPayload.model_validate_json(blobs[turn.payload]) for turn in of_rollout]
-        rows.append(train_sample(payloads) if sample.content else None)
+        rows += train_rows(payloads) if sample.content else [None]
     return TrainBatch(manifest=batch, samples=tuple(rows))

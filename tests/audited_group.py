@@ -11,6 +11,7 @@ from stepwell.events import (
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
+    RowsRecorded,
     TurnRecorded,
     VerdictReached,
 )
@@ -18,7 +19,8 @@ from stepwell.events.canonical import canonical_json
 from stepwell.events.children import facts_of_children
 from stepwell.events.group_closed import Fate
 from stepwell.events.streams import prompt_stream, rollout_stream, verdict_stream
-from stepwell.rl.rows import train_sample
+from stepwell.rl.rows import recorded_rows
+from stepwell.rl.samples import rollout_content
 from tests.book import Book
 from tests.run_plan import SAMPLES
 from tests.told import told
@@ -31,12 +33,14 @@ FAILURES = {Fate.QUARANTINED: "data", Fate.SKIPPED: "operator"}
 CAUSES = {Fate.QUARANTINED: "the task is broken", Fate.SKIPPED: "it is not wanted"}
 
 
-async def write_group(book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate) -> None:
+async def write_group(
+    book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate, rows: int = 1
+) -> None:
     """A group of three rollouts: of a good one the first is solved; of a trained one with index 1 the last fails."""
     stream = prompt_stream(book.run, scope, prompt)
     await book.append(stream, told(GroupOpened, task=task, version=version, samples=SAMPLES))
     for sample in range(SAMPLES):
-        await _rollout(book, scope, prompt, sample, version, fate)
+        await _rollout(book, scope, prompt, sample, version, fate, rows)
     names = [rollout_stream(book.run, scope, prompt, sample) for sample in range(SAMPLES)]
     children = [book.head(name) for name in names if name in book.events]
     graded = [book.first(name, RolloutGraded) for name in names]
@@ -51,9 +55,9 @@ async def write_group(book: Book, scope: str, prompt: int, *, version: int, task
     await book.append(stream, closed)
 
 
-def turn_payload(scope: str, prompt: int, sample: int) -> TurnPayload:
-    """The only turn of a rollout: ten tokens of prompt, five generated."""
-    first = zlib.crc32(f"{scope}/{prompt}/{sample}".encode()) % 100_000
+def turn_payload(scope: str, prompt: int, sample: int, row: int = 0) -> TurnPayload:
+    """The only turn of a rollout, or of one of its rows: ten tokens of prompt, five generated."""
+    first = zlib.crc32(f"{scope}/{prompt}/{sample}".encode()) % 100_000 + 10 * row
     return TurnPayload(
         delta_ids=tuple(range(first, first + 10)),
         token_ids=tuple(range(5)),
@@ -62,21 +66,28 @@ def turn_payload(scope: str, prompt: int, sample: int) -> TurnPayload:
         action=Action(tool="finish", arguments={}),
         observation="",
         finished=True,
+        segment=row,
     )
 
 
-async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate) -> None:
+async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate, count: int) -> None:
+    """One turn for each row."""
     stream = rollout_stream(book.run, scope, prompt, sample)
-    payload = turn_payload(scope, prompt, sample)
-    turn = told(
-        TurnRecorded,
-        payload=await book.put(payload.blob()),
-        version=version,
-        generated_tokens=5,
-        tree=TREE,
-        engine=ENGINE,
-    )
-    await book.append(stream, told(AttemptOpened), turn)
+    payloads = [turn_payload(scope, prompt, sample, row) for row in range(count)]
+    turns = [
+        told(
+            TurnRecorded,
+            turn=turn,
+            payload=await book.put(payload.blob()),
+            version=version,
+            prompt_tokens=10,
+            generated_tokens=5,
+            tree=TREE,
+            engine=ENGINE,
+        )
+        for turn, payload in enumerate(payloads)
+    ]
+    await book.append(stream, told(AttemptOpened), *turns)
     is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
     if is_unlucky or fate in FAILURES:
         await book.append(
@@ -84,16 +95,18 @@ async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: in
         )
         return
     key, score = f"{book.run}-{scope}-{prompt}-{sample}", float(sample == 0)
+    rows = recorded_rows(payloads)
     ended = told(
         RolloutEnded,
-        generated_tokens=5,
-        total_tokens=15,
-        content=train_sample([payload]).content_digest(),
+        turns=count,
+        generated_tokens=5 * count,
+        total_tokens=15 * count,
+        content=rollout_content([row.content for row in rows]),
         changed=await book.put(b"{}"),
         tree=TREE,
         verdict_key=key,
     )
-    await book.append(stream, ended)
+    await book.append(stream, *([RowsRecorded(epoch=0, rows=rows)] if count > 1 else []), ended)
     outcomes = {TEST: "passed" if score else "failed"}
     report = await book.put(canonical_json({"value": score, "outcomes": outcomes, "report": "as it is"}))
     await book.append(verdict_stream(key), told(VerdictReached, tree=TREE, score=score, report=report))

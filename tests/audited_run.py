@@ -14,6 +14,7 @@ from stepwell.events import (
     RolloutFailed,
     RolloutGraded,
     RolloutTainted,
+    RowsRecorded,
     RunCreated,
     RunFinished,
     StallBegan,
@@ -192,7 +193,7 @@ class _Writer:
         is_skipped = scope.isdigit() and (int(scope), prompt) in self._plan.skipped
         if is_skipped:
             await self._act("skip", step=int(scope), prompt=prompt)
-        await write_group(self._book, scope, prompt, version=version, task=task, fate=fate)
+        await write_group(self._book, scope, prompt, version=version, task=task, fate=fate, rows=self._plan.rows)
 
     async def _commit(self, names: Sequence[str]) -> Commitment:
         children = [self._book.head(name) for name in names if name in self._book.events]
@@ -208,6 +209,7 @@ class _Writer:
                 book.first(name, RolloutEnded),
                 book.first(name, RolloutGraded),
                 book.first(name, RolloutFailed),
+                rows=book.first(name, RowsRecorded),
                 overlong_filtering=True,
             )
             for name in names

@@ -19,6 +19,8 @@ pytest_plugins = (
     "tests.nothing_left",
     "tests.stack.database",
     "tests.stack.sandbox_kinds",
+    "tests.stack.rollout_stage",
+    "tests.stack.harness_stage",
     "tests.stack.small_images",
     "tests.stack.tiny_run",
     "tests.stack.steering",

@@ -34,6 +34,8 @@ class Plan:
     tainted: tuple[str, ...] = ()
     """Rollouts, by the end of their streams' names, that an operator marks when the run is over; the last mark is taken
     back."""
+    rows: int = 1
+    """Rows of tokens that each rollout's turns make: one turn each."""
     asked: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Gates that are raised and approved, by what they are before: `version 1`, `validation 0`, `admission 1`,
     `step 0`."""

@@ -7,13 +7,14 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, PreTrainedConfig, Qwen3Config
 
+from stepwell.events.rows_recorded import RecordedRow
 from stepwell.policy.trainers.protocol import ComputeDtype, TrainBatch
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
 from stepwell.policy.weights import save_folder, weights_of
 from stepwell.rl.batching import RolloutFacts, build_manifest
 from stepwell.rl.config import GrpoConfig, OptimiserConfig, PackingConfig
 from stepwell.rl.masks import MaskReason
-from stepwell.rl.samples import TrainSample
+from stepwell.rl.samples import TrainSample, rollout_content
 
 QWEN3 = Qwen3Config(
     vocab_size=48,
@@ -86,24 +87,75 @@ def make_batch(
     version: int = 0,
     temperature: float = 1.0,
 ) -> TrainBatch:
-    rollouts = [
+    """Rollouts of one row each, four a prompt."""
+    return make_batch_of_rows(
+        [[sample] for sample in samples],
+        rewards,
+        grpo=grpo,
+        packing=packing,
+        masks=masks,
+        version=version,
+        temperature=temperature,
+    )
+
+
+def make_batch_of_rows(
+    rollouts: list[list[TrainSample]],
+    rewards: list[float],
+    *,
+    grpo: GrpoConfig = OPEN,
+    packing: PackingConfig = PACKING,
+    masks: dict[int, MaskReason] | None = None,
+    version: int = 0,
+    temperature: float = 1.0,
+) -> TrainBatch:
+    """Rollouts of several rows, four a prompt."""
+    recorded = [[_recorded(turn, row) for turn, row in enumerate(rows)] for rows in rollouts]
+    facts = [
         RolloutFacts(
             stream=f"rollout/r/0/{index // 4}/{index % 4}",
             prompt=index // 4,
             sample=index % 4,
-            turns=1,
-            tokens=len(sample.token_ids),
-            generated_tokens=sum(sample.generated),
-            content=sample.content_digest(),
+            turns=len(rows),
+            tokens=sum(row.tokens for row in rows),
+            generated_tokens=sum(row.generated_tokens for row in rows),
+            content=rollout_content([row.content for row in rows]),
             reward=rewards[index],
             mask=(masks or {}).get(index),
+            rows=tuple(rows) if len(rows) > 1 else (),
         )
-        for index, sample in enumerate(samples)
+        for index, rows in enumerate(recorded)
     ]
     manifest = build_manifest(
-        step=version, parent_version=version, temperature=temperature, rollouts=rollouts, grpo=grpo, packing=packing
+        step=version, parent_version=version, temperature=temperature, rollouts=facts, grpo=grpo, packing=packing
     )
-    return TrainBatch(manifest=manifest, samples=tuple(samples))
+    return TrainBatch(manifest=manifest, samples=tuple(row for rows in rollouts for row in rows))
+
+
+def _recorded(turn: int, row: TrainSample) -> RecordedRow:
+    return RecordedRow(
+        turns=(turn,), tokens=len(row.token_ids), generated_tokens=sum(row.generated), content=row.content_digest()
+    )
+
+
+def plain_gradient(folder: Path, batch: TrainBatch, temperature: float) -> tuple[dict[str, torch.Tensor], float, float]:
+    """Gradient of the unweighted policy gradient in float64: one row at a time, unpadded, all logits, sdpa."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64, attn_implementation="sdpa")
+    total = sum(s.generated_tokens for s in batch.manifest.samples if s.mask is None)
+    difference, divergence = 0.0, 0.0
+    for sample, recorded in zip(batch.samples, batch.recorded, strict=True):
+        assert sample is not None
+        ids = torch.tensor([sample.token_ids])
+        logprobs = (model(input_ids=ids).logits[0, :-1] / temperature).log_softmax(-1)
+        chosen = logprobs.gather(1, ids[0, 1:, None])[:, 0][torch.tensor(sample.generated[1:])]
+        ratio = chosen.detach() - torch.tensor(sample.logprobs, dtype=torch.float64)
+        difference += float(ratio.abs().sum())
+        divergence += float((ratio.exp() - 1 - ratio).sum())
+        if recorded.mask is None:
+            (-recorded.advantage * chosen.sum() / total).backward()
+    gradient = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    generated = sum(s.generated_tokens for s in batch.manifest.samples)
+    return gradient, difference / generated, divergence / generated
 
 
 REWARDS = [1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 0.0]

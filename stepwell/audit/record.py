@@ -63,6 +63,8 @@ class TurnMark(NamedTuple):
     """Its number in the epoch."""
     version: int
     """Weight version of its tokens."""
+    prompt_tokens: int
+    """How many were before them."""
     generated_tokens: int
     """How many."""
     engine: str
@@ -392,4 +394,6 @@ def outcome_of(rollout: StreamRecord) -> tuple[RolloutEnded | None, RolloutGrade
 
 
 def _mark(seq: int, turn: TurnRecorded) -> TurnMark:
-    return TurnMark(seq, turn.epoch, turn.turn, turn.version, turn.generated_tokens, sys.intern(turn.engine))
+    return TurnMark(
+        seq, turn.epoch, turn.turn, turn.version, turn.prompt_tokens, turn.generated_tokens, sys.intern(turn.engine)
+    )

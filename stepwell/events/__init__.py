@@ -23,6 +23,7 @@ from stepwell.events.rollout_failed import RolloutFailed
 from stepwell.events.rollout_graded import RolloutGraded
 from stepwell.events.rollout_restarted import RolloutRestarted
 from stepwell.events.rollout_tainted import RolloutTainted
+from stepwell.events.rows_recorded import RowsRecorded
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
 from stepwell.events.run_forked import RunForked
@@ -60,6 +61,7 @@ AnyEvent = Annotated[
     | RolloutGraded
     | RolloutRestarted
     | RolloutTainted
+    | RowsRecorded
     | RunCreated
     | RunFinished
     | RunForked

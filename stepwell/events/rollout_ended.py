@@ -31,8 +31,8 @@ class RolloutEnded(Event):
     total_tokens: int
     """Length of the whole sequence, or of all its rows together."""
     content: str
-    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`); empty
-    where its turns make several rows."""
+    """Digest of the row of tokens that a trainer makes of it (`stepwell.rl.samples.TrainSample`). Where its turns make
+    several, digest over those of the rows, which `RowsRecorded` lists; empty in records from before it did."""
     changed: str
     """Blob: the files that differ from the task's (`stepwell.agent.turn.ChangedFiles`)."""
     tree: str

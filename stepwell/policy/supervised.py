@@ -13,7 +13,7 @@ from random import Random
 
 from stepwell.policy.trainers.protocol import StepResult, TrainBatch, Trainer
 from stepwell.recipe.policies import WarmUpSection
-from stepwell.rl.batching import BatchManifest, ManifestSample, pack
+from stepwell.rl.batching import BatchManifest, ManifestSample, pack, rows_of
 from stepwell.rl.config import GrpoConfig, PackingConfig
 from stepwell.rl.samples import TrainSample
 
@@ -97,6 +97,6 @@ def _batch(step: int, rows: Sequence[TrainSample], packing: PackingConfig) -> Tr
         version=step + 1,
         temperature=1.0,
         samples=samples,
-        micro_batches=pack(samples, packing),
+        micro_batches=pack(rows_of(samples), packing),
     )
     return TrainBatch(manifest=manifest, samples=tuple(rows))

@@ -2,19 +2,26 @@
 
 The trainer trains exactly what the manifest says. It names the content of each rollout by digest, so that manifest,
 rollouts and parent weights together determine the next weights.
+
+A rollout is one member with one vote and one advantage, and mostly one row of tokens. Where a harness's prompts do not
+go on from each other it is several rows, each of which goes through the model by itself: a token is generated in one of
+them, and in the others it is context.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.events.canonical import canonical_json, digest_of_json
+from stepwell.events.rows_recorded import RecordedRow
 from stepwell.rl.advantages import group_advantages
 from stepwell.rl.config import GrpoConfig, PackingConfig
 from stepwell.rl.masks import MaskReason
+from stepwell.rl.samples import rollout_content
 from stepwell.rl.seeds import derive_seed
 
 
@@ -33,14 +40,16 @@ class RolloutFacts(_Frozen):
     """Index of the rollout in its group."""
     turns: int
     tokens: int
-    """Length of its row; 0 for a rollout without one."""
+    """Length of its row, of several together; 0 for a rollout without one."""
     generated_tokens: int
     content: str
-    """`TrainSample.content_digest()`; empty for a rollout without a row."""
+    """`rollout_content` of its rows; empty for a rollout without one."""
     reward: float | None
     """None if there is no score."""
     mask: MaskReason | None
     """Why it is masked; required if there is no score."""
+    rows: tuple[RecordedRow, ...] = Field(default=(), exclude_if=lambda rows: not rows)
+    """Where it is several rows: which. Empty, and not in the manifest, for one row."""
 
 
 class ManifestSample(RolloutFacts):
@@ -50,11 +59,27 @@ class ManifestSample(RolloutFacts):
     """0.0 for a masked rollout."""
 
 
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    """A row of tokens, with what its rollout has in the batch."""
+
+    stream: str
+    """Of the rollout."""
+    tokens: int
+    """Its own length; 0 in the place of a rollout without a row."""
+    generated_tokens: int
+    """In it."""
+    content: str
+    """`TrainSample.content_digest()`; empty for a rollout without a row."""
+    mask: MaskReason | None
+    advantage: float
+
+
 class MicroBatch(_Frozen):
     """Rows that go through the model together."""
 
     samples: tuple[int, ...]
-    """Indices into `BatchManifest.samples`, in row order."""
+    """Indices into `BatchManifest.rows()`, which are those of the rollouts where each is one row."""
     length: int
     """Columns: every row is padded on the right to this many tokens."""
     train: bool
@@ -76,6 +101,10 @@ class BatchManifest(_Frozen):
     """All rollouts of the trained groups, by prompt, then sample; failed ones too."""
     micro_batches: tuple[MicroBatch, ...]
     """In the order in which they go through the model; a rollout without a row is in none."""
+
+    def rows(self) -> tuple[BatchRow, ...]:
+        """The rows of every rollout in turn; of one without a row an empty one."""
+        return rows_of(self.samples)
 
     def canonical_bytes(self) -> bytes:
         """Canonical JSON: what an auditor compares byte for byte."""
@@ -107,7 +136,8 @@ def build_manifest(
     """The manifest of a step, the same for any order of `rollouts`. The seed matters for `grpo.shuffle_rewards` alone.
 
     Raises:
-        ValueError: a rollout twice, one without a score and without a cause, or one to be trained without a row.
+        ValueError: a rollout twice, one without a score and without a cause, one to be trained without a row, or one
+            whose rows are not its own.
     """
     ordered = sorted(rollouts, key=lambda rollout: (rollout.prompt, rollout.sample))
     _check_rollouts(ordered)
@@ -128,7 +158,7 @@ def build_manifest(
         version=parent_version + 1,
         temperature=temperature,
         samples=samples,
-        micro_batches=pack(samples, packing),
+        micro_batches=pack(rows_of(samples), packing),
     )
 
 
@@ -141,32 +171,38 @@ def dealt_anew(votes: Sequence[float | None], seed: int) -> list[float | None]:
     return dealt
 
 
-def pack(samples: Sequence[ManifestSample], packing: PackingConfig) -> tuple[MicroBatch, ...]:
+def pack(rows: Sequence[BatchRow], packing: PackingConfig) -> tuple[MicroBatch, ...]:
     """Cuts a batch into micro-batches: rows with a part in the gradient first, then those only scored; each sorted by
     length, so that little is padded."""
-    with_row = [index for index, sample in enumerate(samples) if sample.tokens > 0 and sample.generated_tokens > 0]
-    trained = [index for index in with_row if samples[index].mask is None and samples[index].advantage != 0.0]
-    scored = [index for index in with_row if samples[index].mask is not None or samples[index].advantage == 0.0]
-    return tuple(_cut(trained, samples, packing, train=True) + _cut(scored, samples, packing, train=False))
+    filled = [index for index, row in enumerate(rows) if row.tokens > 0 and row.generated_tokens > 0]
+    trained = [index for index in filled if rows[index].mask is None and rows[index].advantage != 0.0]
+    scored = [index for index in filled if rows[index].mask is not None or rows[index].advantage == 0.0]
+    return tuple(_cut(trained, rows, packing, train=True) + _cut(scored, rows, packing, train=False))
 
 
-def _cut(
-    indices: Sequence[int], samples: Sequence[ManifestSample], packing: PackingConfig, *, train: bool
-) -> list[MicroBatch]:
+def _cut(indices: Sequence[int], rows: Sequence[BatchRow], packing: PackingConfig, *, train: bool) -> list[MicroBatch]:
     """Greedy: longest first, a new micro-batch where one more row would pass the budget."""
     batches: list[MicroBatch] = []
-    rows: list[int] = []
+    together: list[int] = []
     length = 0
-    for index in sorted(indices, key=lambda index: (-samples[index].tokens, index)):
-        if rows and (len(rows) + 1) * length > packing.micro_batch_tokens:
-            batches.append(MicroBatch(samples=tuple(rows), length=length, train=train))
-            rows = []
-        if not rows:
-            length = -(-samples[index].tokens // packing.pad_multiple) * packing.pad_multiple
-        rows.append(index)
-    if rows:
-        batches.append(MicroBatch(samples=tuple(rows), length=length, train=train))
+    for index in sorted(indices, key=lambda index: (-rows[index].tokens, index)):
+        if together and (len(together) + 1) * length > packing.micro_batch_tokens:
+            batches.append(MicroBatch(samples=tuple(together), length=length, train=train))
+            together = []
+        if not together:
+            length = -(-rows[index].tokens // packing.pad_multiple) * packing.pad_multiple
+        together.append(index)
+    if together:
+        batches.append(MicroBatch(samples=tuple(together), length=length, train=train))
     return batches
+
+
+def rows_of(samples: Sequence[ManifestSample]) -> tuple[BatchRow, ...]:
+    return tuple(
+        BatchRow(sample.stream, row.tokens, row.generated_tokens, row.content, sample.mask, sample.advantage)
+        for sample in samples
+        for row in (sample.rows or (sample,))
+    )
 
 
 def _check_rollouts(ordered: Sequence[RolloutFacts]) -> None:
@@ -178,3 +214,14 @@ def _check_rollouts(ordered: Sequence[RolloutFacts]) -> None:
             raise ValueError(f"{rollout.stream} has neither a score nor a cause for having none")
         if rollout.mask is None and (rollout.tokens < 2 or rollout.generated_tokens < 1 or not rollout.content):
             raise ValueError(f"{rollout.stream} is to be trained, but has no row of tokens")
+        if rollout.rows:
+            _check_rows(rollout)
+
+
+def _check_rows(rollout: RolloutFacts) -> None:
+    """Every generated token is in one row: that each turn is, the audit sees in the rollout's own record."""
+    tokens, generated = (sum(getattr(row, name) for row in rollout.rows) for name in ("tokens", "generated_tokens"))
+    found = (tokens, generated, rollout_content([row.content for row in rollout.rows]))
+    wanted = (rollout.tokens, rollout.generated_tokens, rollout.content)
+    if found != wanted:
+        raise ValueError(f"{rollout.stream} ended with (tokens, generated, content) {wanted}, its rows make {found}")

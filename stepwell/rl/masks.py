@@ -22,7 +22,7 @@ class MaskReason(StrEnum):
     SOLVED_AT_TURN_LIMIT = "solved_at_turn_limit"
     """Solved, but the agent never said so (overlong filtering)."""
     ROWS = "rows"
-    """Its turns make several rows of tokens, or none: they are recorded, and a step trains one row a rollout."""
+    """Its turns make several rows of tokens, in a record from before such rows were listed."""
     GRADING_TIMEOUT = "grading_timeout"
     """The hidden tests did not end in time."""
     MISMATCH = "mismatch"

@@ -1,6 +1,6 @@
 """What a batch manifest holds of a rollout, from how the rollout ended."""
 
-from stepwell.events import RolloutEnded, RolloutFailed, RolloutGraded
+from stepwell.events import RolloutEnded, RolloutFailed, RolloutGraded, RowsRecorded
 from stepwell.events.streams import parse_rollout_stream
 from stepwell.rl.batching import RolloutFacts
 from stepwell.rl.masks import MaskReason, mask_scored
@@ -12,6 +12,7 @@ def rollout_facts(
     graded: RolloutGraded | None,
     failed: RolloutFailed | None,
     *,
+    rows: RowsRecorded | None,
     overlong_filtering: bool,
 ) -> RolloutFacts:
     """A rollout of a trained group as its step's manifest has it; one without a score has no row and no vote.
@@ -21,6 +22,7 @@ def rollout_facts(
         ended: Its end, if it came to one of its own.
         graded: Its score, if it has one.
         failed: Its failure, if it has one.
+        rows: Its rows of tokens, if it has several.
         overlong_filtering: As in `stepwell.rl.config.GrpoConfig`.
     """
     name = parse_rollout_stream(stream)
@@ -54,4 +56,5 @@ def rollout_facts(
             grading_timed_out=graded.timed_out,
             overlong_filtering=overlong_filtering,
         ),
+        rows=() if rows is None else rows.rows,
     )

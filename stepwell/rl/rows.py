@@ -3,13 +3,26 @@
 from collections.abc import Sequence
 
 from stepwell.agent.turn import TurnPayload
+from stepwell.events.rows_recorded import RecordedRow
 from stepwell.rl.samples import TrainSample
 
 
 def train_rows(turns: Sequence[TurnPayload]) -> list[TrainSample]:
     """One row for each segment, in order; what an earlier row generated is context in a later one."""
-    segments = sorted({turn.segment for turn in turns})
-    return [train_sample([turn for turn in turns if turn.segment == segment]) for segment in segments]
+    return [train_sample([turns[number] for number in numbers]) for numbers in _turns_of_rows(turns)]
+
+
+def recorded_rows(turns: Sequence[TurnPayload]) -> tuple[RecordedRow, ...]:
+    """What is recorded of each row, in the same order."""
+    return tuple(
+        RecordedRow(
+            turns=numbers,
+            tokens=len(row.token_ids),
+            generated_tokens=sum(row.generated),
+            content=row.content_digest(),
+        )
+        for numbers, row in zip(_turns_of_rows(turns), train_rows(turns), strict=True)
+    )
 
 
 def train_sample(turns: Sequence[TurnPayload]) -> TrainSample:
@@ -22,3 +35,8 @@ def train_sample(turns: Sequence[TurnPayload]) -> TrainSample:
         generated += [False] * len(turn.delta_ids) + [True] * len(turn.token_ids)
         logprobs += turn.logprobs
     return TrainSample(token_ids=tuple(token_ids), generated=tuple(generated), logprobs=tuple(logprobs))
+
+
+def _turns_of_rows(turns: Sequence[TurnPayload]) -> list[tuple[int, ...]]:
+    segments = sorted({turn.segment for turn in turns})
+    return [tuple(number for number, turn in enumerate(turns) if turn.segment == segment) for segment in segments]

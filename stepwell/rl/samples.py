@@ -1,6 +1,7 @@
-"""One rollout as the trainer needs it."""
+"""Rows of tokens: rollouts as the trainer needs them."""
 
 import math
+from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict
 
@@ -15,7 +16,7 @@ class MissingLogprob(ValueError):
 
 
 class TrainSample(BaseModel):
-    """One rollout as the trainer needs it: prompt, generated, observation, generated, … in one row."""
+    """A row of tokens: prompt, generated, observation, generated, … Most rollouts are one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -58,3 +59,9 @@ class TrainSample(BaseModel):
 
     def _starts_span(self, index: int) -> bool:
         return index == 0 or self.generated[index] != self.generated[index - 1]
+
+
+def rollout_content(rows: Sequence[str]) -> str:
+    """Digest of what a rollout is trained on, from the digests of its rows: that of its only row, else one over all in
+    their order; empty without any."""
+    return rows[0] if len(rows) == 1 else digest_of_json(list(rows)) if rows else ""

@@ -23,6 +23,8 @@ from stepwell.events import (
     RolloutFailed,
     RolloutRestarted,
     RolloutTainted,
+    RowsRecorded,
+    RunForked,
     StallBegan,
     StallEnded,
     StepAdmitted,
@@ -61,10 +63,12 @@ NOT_IN_THE_RUN = {
     RolloutFailed,
     RolloutRestarted,
     RolloutTainted,
+    RowsRecorded,
+    RunForked,
     StallBegan,
     StallEnded,
 }
-"""Types of events that a run in which nothing fails, stalls or is asked for has not."""
+"""Types of events that a run of our own harness, in which nothing fails, stalls, is asked for or is forked, has not."""
 
 Plan = list[Fault]
 

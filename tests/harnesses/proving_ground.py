@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stepwell.agent.chat import FORMATS, ChatName, ChatRenderer
 from stepwell.agent.codeact import CodeActTools
-from stepwell.agent.episode import EpisodeLimits, Sampled
+from stepwell.agent.episode import EpisodeLimits
 from stepwell.agent.gateway.harness_end import HarnessEnd
 from stepwell.agent.gateway.record import RecordedCall
 from stepwell.agent.gateway.sandbox_door import SandboxDoor
@@ -19,12 +19,12 @@ from stepwell.agent.tool_calls import Parsed, ToolCall
 from stepwell.policy.engine_http.client import EngineClient
 from stepwell.policy.engine_http.server import listen, make_app
 from stepwell.policy.engine_http.service import EngineService
-from stepwell.policy.protocol import GenerateRequest
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.sandbox.protocol import Sandbox, SandboxLimits
 from stepwell.tasks.forge import forged_task
 from stepwell.tasks.grading.grade import grade
 from stepwell.tasks.grading.verdict import Score
+from tests.stack.open_gateway import RolloutSide
 from tests.stack.played_engine import PlayedEngine, smollm2_tokenizer
 from workers.harness import run_harness
 
@@ -98,32 +98,16 @@ async def proving_ground(
     engine = PlayedEngine(tokenizer, chat.stop[0], *(chat.calls.write(turn) for turn in turns))
     engine_side = await listen(make_app(EngineService(engine), "s" * 32))
     client = EngineClient(engine_side.url, "s" * 32)
-    stored: list[RecordedCall] = []
-
-    async def sample(context: tuple[int, ...], room: int, turn: int) -> Sampled:
-        request = GenerateRequest(
-            token_ids=context,
-            max_tokens=room,
-            temperature=1.0,
-            top_p=1.0,
-            seed=turn,
-            stop_token_ids=renderer.stop_token_ids,
-            version=0,
-        )
-        return Sampled(await client.generate(request), "e", 0.0)
-
-    async def record(call: RecordedCall) -> None:
-        stored.append(call)
-
+    behind = RolloutSide(client, renderer, seconds=0.0)
     sandboxes = BubblewrapFactory(folder / "trees")
     sandbox = await sandboxes.create({path: text.encode() for path, text in TASK.files.items()}, SandboxLimits())
-    gateway, session = Gateway(), GatewaySession(renderer, LIMITS, sample, record, sandbox.tree_digest)
+    gateway, session = Gateway(), GatewaySession(renderer, LIMITS, behind.sample, behind.record, sandbox.tree_digest)
     token = gateway.open(session, SandboxDoor(sandbox, CodeActTools(), TASK))
     listening = await listen(gateway.app())
     home = folder / "home"
     home.mkdir()
     try:
-        yield ProvingGround(engine, session, stored, gateway, token, listening.url, sandbox, sandboxes, home)
+        yield ProvingGround(engine, session, behind.stored, gateway, token, listening.url, sandbox, sandboxes, home)
     finally:
         await listening.close()
         await sandboxes.close()

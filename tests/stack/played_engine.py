@@ -29,7 +29,8 @@ def smollm2_tokenizer() -> PreTrainedTokenizerFast:
 
 
 @cache
-def _tiny_model(vocabulary: int) -> Qwen3ForCausalLM:
+def tiny_model(vocabulary: int) -> Qwen3ForCausalLM:
+    """The one whose log-probabilities such engines have."""
     torch.manual_seed(0)
     config = Qwen3Config(
         vocab_size=vocabulary,
@@ -53,7 +54,7 @@ class PlayedEngine:
         self.played: list[Played] = []
         self._tokenizer = tokenizer
         self._stop = tokenizer.token_to_id(stop)
-        self._model = _tiny_model(tokenizer.get_vocab_size())
+        self._model = tiny_model(tokenizer.get_vocab_size())
         self._version = version
 
     async def load(self, version: int, folder: Path) -> None:

@@ -312,4 +312,4 @@ async def test_a_broken_stream_is_named_with_the_event_and_its_reason() -> None:
 
 def test_rules_have_names_of_their_own() -> None:
     names = [rule.__name__ for rule in RULES]
-    assert len(set(names)) == len(names) == 23
+    assert len(set(names)) == len(names) == 24

@@ -24,27 +24,8 @@ from tests.small_models import (
     make_folder,
     make_samples,
     make_trainer,
+    plain_gradient,
 )
-
-
-def plain_gradient(folder: Path, batch: TrainBatch, temperature: float) -> tuple[dict[str, torch.Tensor], float, float]:
-    """Gradient of the unweighted policy gradient in float64: one row at a time, unpadded, all logits, sdpa."""
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64, attn_implementation="sdpa")
-    total = sum(s.generated_tokens for s in batch.manifest.samples if s.mask is None)
-    difference, divergence = 0.0, 0.0
-    for sample, recorded in zip(batch.samples, batch.manifest.samples, strict=True):
-        assert sample is not None
-        ids = torch.tensor([sample.token_ids])
-        logprobs = (model(input_ids=ids).logits[0, :-1] / temperature).log_softmax(-1)
-        chosen = logprobs.gather(1, ids[0, 1:, None])[:, 0][torch.tensor(sample.generated[1:])]
-        ratio = chosen.detach() - torch.tensor(sample.logprobs, dtype=torch.float64)
-        difference += float(ratio.abs().sum())
-        divergence += float((ratio.exp() - 1 - ratio).sum())
-        if recorded.mask is None:
-            (-recorded.advantage * chosen.sum() / total).backward()
-    gradient = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
-    generated = sum(s.generated_tokens for s in batch.manifest.samples)
-    return gradient, difference / generated, divergence / generated
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,7 @@ def batch_rollouts(step: StepRecord, recipe: AuditedRecipe, grades: Grades = REC
             each.ended,
             _graded(each, grades),
             each.failed,
+            rows=each.rows,
             overlong_filtering=recipe.rl.overlong_filtering,
         )
         for group in step.groups

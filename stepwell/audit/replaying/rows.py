@@ -8,8 +8,8 @@ from stepwell.agent.turn import TurnPayload
 from stepwell.audit.replaying.difference import Difference
 from stepwell.audit.replaying.step_record import GroupRecord, RolloutRecord
 from stepwell.events import RolloutEnded
-from stepwell.rl.rows import train_rows
-from stepwell.rl.samples import MissingLogprob
+from stepwell.rl.rows import recorded_rows, train_rows
+from stepwell.rl.samples import MissingLogprob, rollout_content
 
 WHERE = "RolloutEnded"
 
@@ -58,7 +58,12 @@ def _of_rollout(
         "total_tokens": sum(len(row.token_ids) for row in rows),
     }
     try:
-        computed["content"] = rows[0].content_digest() if len(rows) == 1 else ""
+        listed = recorded_rows(turns)
+        # Before several rows were recorded, a rollout that had them said no content.
+        is_old = len(rows) > 1 and rollout.rows is None and not ended.content
+        computed["content"] = "" if is_old else rollout_content([row.content for row in listed])
+        if rollout.rows is not None and rollout.rows.rows != listed:
+            yield differs("rows", f"{len(rollout.rows.rows)} of them", f"{len(listed)}, or others")
     except (MissingLogprob, ValueError) as error:
         computed["content"] = f"none: {error}"
     for field, value in computed.items():

@@ -11,6 +11,7 @@ from stepwell.events import (
     RolloutEnded,
     RolloutFailed,
     RolloutGraded,
+    RowsRecorded,
     StepAdmitted,
     TurnRecorded,
 )
@@ -44,6 +45,8 @@ class RolloutRecord:
     """Its score, if it has one."""
     failed: RolloutFailed | None
     """Its failure, if it has one."""
+    rows: RowsRecorded | None
+    """Its rows of tokens, if it has several."""
     turns: tuple[TurnRecorded, ...]
     """Those that count: of the epoch that ended."""
     child: ChildHead | None
@@ -57,7 +60,7 @@ class RolloutRecord:
         epoch = None if ended is None else ended.epoch
         turns = tuple(event for event in events if isinstance(event, TurnRecorded) and event.epoch == epoch)
         graded, failed = _first(events, RolloutGraded), _first(events, RolloutFailed)
-        return cls(stream, ended, graded, failed, turns, _child(stream, read))
+        return cls(stream, ended, graded, failed, _first(events, RowsRecorded), turns, _child(stream, read))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from pydantic import ValidationError
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, outcome_of
-from stepwell.events import GroupOpened, StepAdmitted
+from stepwell.events import GroupOpened, RowsRecorded, StepAdmitted
 from stepwell.events.group_closed import Fate
 from stepwell.rl.admission import ClosedGroup, Inadmissible, NotReady, admit
-from stepwell.rl.batching import BatchManifest, ManifestSample, build_manifest
+from stepwell.rl.batching import BatchManifest, ManifestSample, RolloutFacts, build_manifest
 from stepwell.rl.outcomes import rollout_facts
 
 HOLDS = "each batch is what its step's closed groups and settings make it: members, scores, contents, advantages, order"
@@ -125,14 +125,7 @@ def _check_rebuilt(
     recipe = record.recipe
     if recipe is None:
         return
-    facts = [
-        rollout_facts(
-            name,
-            *(outcome_of(found) if (found := record.find(name)) else (None, None, None)),
-            overlong_filtering=recipe.rl.overlong_filtering,
-        )
-        for name in wanted
-    ]
+    facts = [_facts(record, name, overlong_filtering=recipe.rl.overlong_filtering) for name in wanted]
     try:
         rebuilt = build_manifest(
             step=step,
@@ -150,6 +143,13 @@ def _check_rebuilt(
         tally.findings.append(
             Finding(stream, seq, f"its batch is not what is recorded makes it: {_first(manifest, rebuilt)}")
         )
+
+
+def _facts(record: RunRecord, name: str, *, overlong_filtering: bool) -> RolloutFacts:
+    rollout = record.find(name)
+    outcome = outcome_of(rollout) if rollout else (None, None, None)
+    listed = rollout.first(RowsRecorded) if rollout else None
+    return rollout_facts(name, *outcome, rows=listed and listed[1], overlong_filtering=overlong_filtering)
 
 
 def _first(found: BatchManifest, wanted: BatchManifest) -> str:

@@ -30,7 +30,15 @@ TYPES: Mapping[str, frozenset[str]] = {
     "weights": frozenset({"VersionCreated", "StepTrained", "CheckpointSaved", "AttemptOpened"}),
     "prompt": frozenset({"GroupOpened", "GroupClosed"}),
     "rollout": frozenset(
-        {"AttemptOpened", "TurnRecorded", "RolloutRestarted", "RolloutEnded", "RolloutGraded", "RolloutFailed"}
+        {
+            "AttemptOpened",
+            "TurnRecorded",
+            "RolloutRestarted",
+            "RowsRecorded",
+            "RolloutEnded",
+            "RolloutGraded",
+            "RolloutFailed",
+        }
     ),
     "verdict": frozenset({"VerdictReached"}),
     "validation": frozenset({"ValidationOpened", "ValidationClosed"}),

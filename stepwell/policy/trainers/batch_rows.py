@@ -18,7 +18,7 @@ def batch_row(batch: TrainBatch, index: int) -> TrainSample:
     """
     sample = batch.samples[index]
     if sample is None:
-        raise DigestMismatch(f"{batch.manifest.samples[index].stream} is to go through the model, but has no row")
+        raise DigestMismatch(f"{batch.recorded[index].stream} is to go through the model, but has no row")
     return sample
 
 

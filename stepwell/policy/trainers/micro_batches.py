@@ -61,8 +61,8 @@ def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatc
     samples = [batch_row(batch, index) for index in micro_batch.samples]
     ids_BT, chosen_N, row_N = row_tensors(samples, micro_batch.length)
     engine_N = torch.tensor([value for sample in samples for value in sample.logprobs], dtype=torch.float32)
-    recorded = [batch.manifest.samples[index] for index in micro_batch.samples]
-    advantages_B = torch.tensor([sample.advantage for sample in recorded], dtype=torch.float32)
+    recorded = [batch.recorded[index] for index in micro_batch.samples]
+    advantages_B = torch.tensor([row.advantage for row in recorded], dtype=torch.float32)
 
     with torch.set_grad_enabled(micro_batch.train):
         logprobs_N = model.logprobs(ids_BT, chosen_N, batch.manifest.temperature)
@@ -73,12 +73,12 @@ def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatc
     if not (math.isfinite(value) and bool(torch.isfinite(difference_N).all())):
         raise NonFinite(
             f"step {batch.manifest.step}: the loss is {value}, log-probabilities differ from the engine's by up to "
-            f"{float(difference_N.max())}, over the rollouts {[sample.stream for sample in recorded]}"
+            f"{float(difference_N.max())}, over the rollouts {[row.stream for row in recorded]}"
         )
     if micro_batch.train:
         loss.loss_sum.backward()
 
-    tokens = sum(sample.tokens for sample in recorded)
+    tokens = sum(row.tokens for row in recorded)
     tally = Tally(
         tokens=tokens,
         padded_tokens=ids_BT.numel(),
@@ -92,13 +92,13 @@ def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatc
         tally.trained_tokens = tokens
         tally.loss_sum = value
         tally.clipped_tokens = loss.clipped_tokens
-    for row, sample in enumerate(recorded):
-        if sample.mask is not None:
+    for place, row in enumerate(recorded):
+        if row.mask is not None:
             continue
-        if bool(loss.mismatched_B[row]):
+        if bool(loss.mismatched_B[place]):
             tally.masks[MaskReason.MISMATCH] += 1
             continue
-        if bool(loss.out_of_bounds_B[row]):
+        if bool(loss.out_of_bounds_B[place]):
             tally.masks[MaskReason.IMPORTANCE] += 1
-        tally.loss_tokens += sample.generated_tokens
+        tally.loss_tokens += row.generated_tokens
     return tally

@@ -1,6 +1,7 @@
 """What a trainer is given and what it answers, whichever library computes it."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from stepwell.events.numbers import WeightDigests
 from stepwell.policy.weights import DigestMismatch
-from stepwell.rl.batching import BatchManifest
+from stepwell.rl.batching import BatchManifest, BatchRow
 from stepwell.rl.config import OptimiserConfig
 from stepwell.rl.masks import MaskReason
 from stepwell.rl.samples import TrainSample
@@ -42,7 +43,12 @@ class TrainBatch:
 
     manifest: BatchManifest
     samples: tuple[TrainSample | None, ...]
-    """Aligned with `manifest.samples`; None for a rollout without a row."""
+    """Aligned with `manifest.rows()`; None for a rollout without a row."""
+
+    @cached_property
+    def recorded(self) -> tuple[BatchRow, ...]:
+        """What the manifest says of each row."""
+        return self.manifest.rows()
 
     def check(self) -> None:
         """Refuses rows that are not those of the manifest.
@@ -51,9 +57,9 @@ class TrainBatch:
             DigestMismatch: a row differs from its digest, or rows are missing or too many.
             MissingLogprob: a generated token without a usable log-probability.
         """
-        if len(self.samples) != len(self.manifest.samples):
-            raise DigestMismatch(f"{len(self.samples)} rows for a manifest of {len(self.manifest.samples)} rollouts")
-        for sample, recorded in zip(self.samples, self.manifest.samples, strict=True):
+        if len(self.samples) != len(self.recorded):
+            raise DigestMismatch(f"{len(self.samples)} rows for a manifest of {len(self.recorded)}")
+        for sample, recorded in zip(self.samples, self.recorded, strict=True):
             found = "" if sample is None else sample.content_digest()
             if found != recorded.content:
                 raise DigestMismatch(
@@ -123,7 +129,7 @@ class StepResult(BaseModel):
     """Mean of -log-probability over the generated tokens, in nats: an estimate without bias if they were sampled from
     this policy."""
     mask_counts: dict[MaskReason, int]
-    """Rollouts under each cause that occurs, those of the manifest and those found in the step."""
+    """Rollouts under each cause of the manifest that occurs, and rows under each that is found in the step."""
     forward_backward_s: float
     """Wall clock of the model."""
     optimiser_s: float
