@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from stepwell.sandbox.protocol import Sandbox, SandboxError, SandboxLimits
 from stepwell.tasks.forge import forged_task
 from stepwell.tasks.grading.run_tests import GRACE_S
 from stepwell.tasks.grading.verdict import Failure
+from stepwell.tasks.packages import recording
+from stepwell.tasks.packages.recording import record
 from stepwell.tasks.patient_grading import ATTEMPTS, PATIENCE, grade_patiently
 
 
@@ -31,6 +35,13 @@ async def test_infrastructure_that_fails_each_time_is_said_to() -> None:
     assert isinstance(verdict, Failure)
     assert verdict.kind == "infra"
     assert factory.asked == ATTEMPTS
+
+
+async def test_so_is_a_recording_whose_sandbox_fails_each_time() -> None:
+    factory = NoSandboxes()
+    with pytest.raises(SandboxError, match="no user namespaces"):
+        await record({}, [], [], factory, budget=1, cpu_s=1)
+    assert factory.asked == recording.ATTEMPTS
 
 
 async def test_a_busy_machine_is_given_many_times_the_deadline_of_the_task() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,8 @@ ANSWER = ".recording.json"
 """File of the work tree that the recorder writes."""
 LOOKS = 200
 """Looks, ten a second, between which nothing has moved and after which nothing will."""
+ATTEMPTS = 3
+"""Of a recording whose sandbox fails: that is no word about what is recorded either."""
 WALL_CLOCK_S = 3600.0
 """A recording at most; no word about what was recorded, but about the machine."""
 
@@ -104,10 +107,20 @@ async def record(
             function: many times what any of it can need.
 
     Raises:
-        SandboxError: the sandbox could not be made, or died; or the machine had no time for it.
+        SandboxError: `ATTEMPTS` times the sandbox could not be made, or died; or the machine had no time for it.
     """
     plan = {"tests": sorted(tests), "sources": list(sources), "folders": list(folders), "budget": budget}
     tree = {path: text.encode() for path, text in files.items()}
+    for _ in range(ATTEMPTS - 1):
+        with suppress(SandboxError):
+            return await _record(tree, plan, factory, cpu_s)
+    return await _record(tree, plan, factory, cpu_s)
+
+
+async def _record(
+    tree: Mapping[str, bytes], plan: Mapping[str, object], factory: SandboxFactory, cpu_s: float
+) -> Recording | Unfinished:
+    """One attempt."""
     sandbox = await factory.create(tree, SandboxLimits(wall_clock_s=2 * WALL_CLOCK_S))
     try:
         command = ["python3", "-I", "-S", "-c", _source("run_until_stuck.py"), str(cpu_s), str(LOOKS)]
@@ -129,7 +142,7 @@ async def record(
         await sandbox.destroy()
     answer = json.loads(content)
     if answer["ended"] == "budget":
-        return Unfinished(f"it ran more than {budget} lines")
+        return Unfinished(f"it ran more than {plan['budget']} lines")
     return Recording(
         {test: RecordedTest.model_validate(said) for test, said in answer["tests"].items()}, answer["cpu_s"]
     )

@@ -89,7 +89,8 @@ def archive_tree(archive: Path) -> PackageTree:
         files = _files(archive)
         digest = _sha256(archive)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise PackageUnavailable(f"{archive} is no source distribution: {error}; name a .tar.gz file") from error
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise PackageUnavailable(f"{archive} is no source distribution: {said}; name a .tar.gz file") from error
     metadata = files.get("PKG-INFO", "")
     fields = dict(_NAME_OR_VERSION.findall(metadata))
     if len(fields) < 2:
