@@ -58,7 +58,7 @@ async def baseline_of(tree: PackageTree, factory: SandboxFactory) -> Baseline:
     set_aside |= await _ungradable(tree, found, factory)
     stable = [test for test in found if test not in set_aside]
     if not stable:
-        reasons = ", ".join(f"{count} {reason}" for reason, count in Counter(set_aside.values()).most_common())
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(Counter(set_aside.values()).items()))
         seen = list({test.error for test in first.tests.values() if test.error})[:3]
         raise SandboxError(
             f"no test of {tree.source.name} counts in the sandbox, which has pytest and no other package: of "
@@ -73,7 +73,7 @@ async def baseline_of(tree: PackageTree, factory: SandboxFactory) -> Baseline:
 def _set_aside(first: Recording, second: Recording) -> dict[str, str]:
     """Recorded tests that do not count, to the reason."""
     reasons: dict[str, str] = {}
-    for test in first.tests.keys() | second.tests.keys():
+    for test in sorted(first.tests.keys() | second.tests.keys()):
         seen = [said for one in (first, second) if (said := one.tests.get(test)) is not None]
         asked = next((said.asked for said in seen if said.asked is not None), None)
         if asked is not None:
