@@ -4,13 +4,12 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
 from cli.tasks_files import UnusableFile, check_out, write_whole
-from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from cli.tasks_sandboxes import sandboxes
 from stepwell.tasks.audit import AuditedTask, AuditReport, Comparison, audit_tasks, compare
 from stepwell.tasks.audit.report import REPORT_STARTS, BrokenReport, read_report
 from stepwell.tasks.set_file import SET_STARTS, BrokenSetFile, read_set, write_set
@@ -95,12 +94,8 @@ async def _audited(tasks: list[Task], repetitions: int) -> AuditReport:
         if audited.dropped is not None or done % 50 == 0 or done == len(tasks):
             print(f"{done} of {len(tasks)}: {audited.id}: {audited.dropped or 'good'}", file=sys.stderr)
 
-    with tempfile.TemporaryDirectory(prefix="stepwell-audit-") as scratch:
-        factory = BubblewrapFactory(Path(scratch))
-        try:
-            return await audit_tasks(tasks, factory, repetitions=repetitions, told=tell)
-        finally:
-            await factory.close()
+    async with sandboxes() as factory:
+        return await audit_tasks(tasks, factory, repetitions=repetitions, told=tell)
 
 
 def _compare(args: argparse.Namespace) -> int:

@@ -4,12 +4,11 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 from collections import Counter
 from pathlib import Path
 
 from cli.tasks_files import check_out, write_whole
-from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from cli.tasks_sandboxes import sandboxes
 from stepwell.tasks.forge import ForgeCounts, TaskSet, forge
 from stepwell.tasks.packages import (
     ForgedSet,
@@ -152,21 +151,17 @@ async def _from_packages(args: argparse.Namespace) -> ForgedSet:
     if not (plan.train or plan.validation or (plan.heldout and not args.archives)):
         raise UnusableOption("no task is asked for: give a count above 0")
     folder = Home.of(None).root / "packages"
-    with tempfile.TemporaryDirectory(prefix="stepwell-forge-") as scratch:
-        factory = BubblewrapFactory(Path(scratch))
-        try:
-            if not args.archives:
-                _refuse(args, ("any_licence",), "without archives")
-                plan.shares()
-                return await forge_set(plan, factory, folder, told=_tell, shown=_show)
-            _refuse(args, ("packages", "held_out", "heldout"), "with archives")
-            trees = [await asyncio.to_thread(archive_tree, archive) for archive in args.archives]
-            _check_trees(trees, any_licence=args.any_licence)
-            share = Share(train=plan.train, validation=plan.validation)
-            wanted = [(tree, share) for tree in trees]
-            return await forge_trees(wanted, plan.seed, factory, folder, told=_tell, shown=_show)
-        finally:
-            await factory.close()
+    async with sandboxes() as factory:
+        if not args.archives:
+            _refuse(args, ("any_licence",), "without archives")
+            plan.shares()
+            return await forge_set(plan, factory, folder, told=_tell, shown=_show)
+        _refuse(args, ("packages", "held_out", "heldout"), "with archives")
+        trees = [await asyncio.to_thread(archive_tree, archive) for archive in args.archives]
+        _check_trees(trees, any_licence=args.any_licence)
+        share = Share(train=plan.train, validation=plan.validation)
+        wanted = [(tree, share) for tree in trees]
+        return await forge_trees(wanted, plan.seed, factory, folder, told=_tell, shown=_show)
 
 
 def _check_trees(trees: list[PackageTree], *, any_licence: bool) -> None:

@@ -1,6 +1,10 @@
 """`stepwell tasks`: forge a set, audit it, compare what two machines found."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from stepwell.tasks.audit.report import read_report
 from stepwell.tasks.set_file import read_set, write_set
 from tests.stack.small_package import write_archive
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(1800)
 """Dozens of sandboxes a test: on a machine that is busy with other things they take minutes."""
 
@@ -161,6 +166,34 @@ def test_what_would_do_nothing_or_is_not_there_is_refused(
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
     assert (tmp_path / "notes").read_text() == "of mine\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_forging_that_is_stopped_leaves_no_sandbox_or_the_next_one_removes_it(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_HOME", str(tmp_path / "home"))
+    sandboxes = tmp_path / "home" / "sandboxes"
+    command = [sys.executable, "-m", "cli.main", "tasks", "forge", str(write_archive(tmp_path)), "--out"]
+    with subprocess.Popen([*command, str(tmp_path / "set.jsonl")], cwd=ROOT, stderr=subprocess.PIPE) as running:
+        while not list(sandboxes.glob("*")):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(number)
+    if number == signal.SIGKILL:
+        assert list(sandboxes.iterdir())
+        assert main(["tasks", "audit", str(no_tasks(tmp_path)), "--json"]) == 0
+    else:
+        assert running.returncode == 1
+    assert list(sandboxes.iterdir()) == []
+    assert not (tmp_path / "set.jsonl").exists()
+
+
+def no_tasks(folder: Path) -> Path:
+    """A set without a task."""
+    file = folder / "none.jsonl"
+    file.write_text("")
+    return file
 
 
 @pytest.mark.parametrize("kept", [40, 400])
