@@ -5,14 +5,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
-from stepwell.sandbox.folders import sweep
+from stepwell.sandbox.folders import owner_name, remove_tree, sweep
 from workers.lifetime import on_stop_signals
 from workers.services.home import Home
 
 
 @asynccontextmanager
 async def sandboxes() -> AsyncGenerator[BubblewrapFactory]:
-    """A factory for the current task, which SIGTERM and SIGINT end; first it removes what killed commands left.
+    """A factory for the current task, which SIGTERM and SIGINT end; first it removes what killed commands left. When it
+    ends, so do the loop's threads.
 
     Raises:
         KeyboardInterrupt: the command was told to stop, and nothing is left.
@@ -37,3 +38,8 @@ async def sandboxes() -> AsyncGenerator[BubblewrapFactory]:
         raise
     finally:
         await factory.close()
+        await (
+            asyncio.get_running_loop().shutdown_default_executor()
+        )  # A thread that prepared the factory may still write.
+        for folder in root.glob(f"{owner_name()}-*"):
+            remove_tree(folder)
