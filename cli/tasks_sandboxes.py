@@ -38,8 +38,7 @@ async def sandboxes() -> AsyncGenerator[BubblewrapFactory]:
         raise
     finally:
         await factory.close()
-        await (
-            asyncio.get_running_loop().shutdown_default_executor()
-        )  # A thread that prepared the factory may still write.
+        # A thread that prepared the factory may still write there.
+        await asyncio.get_running_loop().shutdown_default_executor()
         for folder in root.glob(f"{owner_name()}-*"):
             remove_tree(folder)
