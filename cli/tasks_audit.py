@@ -4,15 +4,15 @@ import argparse
 import asyncio
 import json
 import sys
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
-from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from cli.tasks_files import UnusableFile, check_out, write_whole
+from cli.tasks_sandboxes import sandboxes
 from stepwell.tasks.audit import AuditedTask, AuditReport, Comparison, audit_tasks, compare
-from stepwell.tasks.audit.report import BrokenReport, read_report
-from stepwell.tasks.set_file import BrokenSetFile, read_set, write_set
+from stepwell.tasks.audit.report import REPORT_STARTS, BrokenReport, read_report
+from stepwell.tasks.set_file import SET_STARTS, BrokenSetFile, read_set, write_set
 from stepwell.tasks.task import Task
 
 
@@ -30,7 +30,7 @@ def add_parser(
         "--compare", nargs=2, type=Path, metavar=("A", "B"), help="compare the reports of two machines instead"
     )
     parser.add_argument("--repetitions", type=int, help="gradings of the gold patch, and of doing nothing (3)")
-    parser.add_argument("--out", type=Path, help="file to write the report to")
+    parser.add_argument("--out", type=Path, help="file to write the report to, for --compare")
     parser.add_argument("--keep", type=Path, help="file to write the set to, without the tasks that are dropped")
     parser.add_argument("--json", action="store_true", help="say what was found as JSON")
     parser.set_defaults(run=run)
@@ -43,15 +43,17 @@ def run(args: argparse.Namespace) -> int:
         print(f"stepwell tasks audit: {wrong}", file=sys.stderr)
         return 2
     try:
+        check_out("--out", args.out, starts=REPORT_STARTS)
+        check_out("--keep", args.keep, starts=SET_STARTS)
         return _compare(args) if args.compare else _audit(args)
-    except (BrokenSetFile, BrokenReport) as error:
+    except (BrokenSetFile, BrokenReport, UnusableFile) as error:
         print(f"stepwell tasks audit: {error}", file=sys.stderr)
         return 2
     except ValueError as error:
         print(f"stepwell tasks audit: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        print(f"cannot write {error.filename}: {error.strerror}; name a file in a folder that exists", file=sys.stderr)
+        print(f"cannot write {error.filename}: {error.strerror}; make room, or name another file", file=sys.stderr)
         return 1
 
 
@@ -72,7 +74,8 @@ def _audit(args: argparse.Namespace) -> int:
     tasks = read_set(args.set)
     report = asyncio.run(_audited(tasks, 3 if args.repetitions is None else args.repetitions))
     if args.out is not None:
-        args.out.write_text(report.model_dump_json(indent=1), encoding="utf-8")
+        text = report.model_dump_json(indent=1) + "\n"
+        write_whole(args.out, lambda file: file.write(text))
     if args.keep is not None:
         _keep(args.keep, tasks, {task.task for task in report.kept})
     if args.json:
@@ -91,12 +94,8 @@ async def _audited(tasks: list[Task], repetitions: int) -> AuditReport:
         if audited.dropped is not None or done % 50 == 0 or done == len(tasks):
             print(f"{done} of {len(tasks)}: {audited.id}: {audited.dropped or 'good'}", file=sys.stderr)
 
-    with tempfile.TemporaryDirectory(prefix="stepwell-audit-") as scratch:
-        factory = BubblewrapFactory(Path(scratch))
-        try:
-            return await audit_tasks(tasks, factory, repetitions=repetitions, told=tell)
-        finally:
-            await factory.close()
+    async with sandboxes() as factory:
+        return await audit_tasks(tasks, factory, repetitions=repetitions, told=tell)
 
 
 def _compare(args: argparse.Namespace) -> int:
@@ -112,8 +111,8 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _keep(file: Path, tasks: Iterable[Task], digests: set[str]) -> None:
-    with file.open("w", encoding="utf-8") as opened:
-        write_set((task for task in tasks if task.digest in digests), opened)
+    kept = [task for task in tasks if task.digest in digests]
+    write_whole(file, lambda opened: write_set(kept, opened))
 
 
 def _summary(report: AuditReport) -> dict[str, object]:

@@ -13,6 +13,8 @@ from pydantic import ValidationError
 
 from stepwell.tasks.task import Task
 
+SET_STARTS = ("text", "id")
+"""First keys of the JSON in a set's first line."""
 _TEXTS = ("files", "hidden", "gold")
 
 

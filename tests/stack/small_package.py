@@ -4,7 +4,7 @@ import io
 import tarfile
 from pathlib import Path
 
-METADATA = "Metadata-Version: 2.4\nName: wallet\nVersion: 1.2\nLicense-Expression: MIT\n"
+METADATA = "Metadata-Version: 2.4\nName: {name}\nVersion: 1.2\nLicense-Expression: {licence}\n"
 MODULE = '''"""Small change."""
 
 COINS = (200, 100, 50, 20, 10, 5, 2, 1)
@@ -68,7 +68,9 @@ class Purse:
     def __len__(self):
         return sum(self.coins.values())
 '''
-TESTS = """import pytest
+TESTS = """import time
+
+import pytest
 
 from wallet import Purse, change, runs, spell
 
@@ -114,24 +116,31 @@ def test_never_the_same(seen=[]):
     assert isinstance(change(seen[0] % 7), list)
 
 
+def test_takes_no_time():
+    began = time.monotonic()
+    assert change(3) == [2, 1]
+    assert time.monotonic() - began < 600
+
+
 def test_needs_what_is_not_there():
     import a_package_that_is_not_there  # noqa: F401
 """
 
 
-def write_archive(folder: Path) -> Path:
+def write_archive(folder: Path, name: str = "wallet", *, licence: str = "MIT", with_tests: bool = True) -> Path:
     """Writes the source distribution; its path."""
-    archive = folder / "wallet-1.2.tar.gz"
+    archive = folder / f"{name}-1.2.tar.gz"
     files = {
-        "PKG-INFO": METADATA,
+        "PKG-INFO": METADATA.format(name=name, licence=licence),
         "LICENSE": "Permission is granted.\n",
         "setup.py": "raise SystemExit('never run')\n",
         "wallet.py": MODULE,
-        "tests/test_wallet.py": TESTS,
     }
+    if with_tests:
+        files["tests/test_wallet.py"] = TESTS
     with tarfile.open(archive, "w:gz") as opened:
         for path, text in files.items():
-            member = tarfile.TarInfo(f"wallet-1.2/{path}")
+            member = tarfile.TarInfo(f"{name}-1.2/{path}")
             member.size = len(text.encode())
             opened.addfile(member, io.BytesIO(text.encode()))
     return archive

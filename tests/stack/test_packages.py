@@ -1,25 +1,32 @@
 """Tasks from packages: forged in real sandboxes, from an archive and from the package index."""
 
 import asyncio
+import shutil
 import tarfile
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from stepwell.recipe.loading import load_recipe
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
+from stepwell.sandbox.protocol import SandboxError
 from stepwell.tasks.audit import audit_tasks
 from stepwell.tasks.packages import (
     PACKAGES,
     ForgedPackage,
     PackageTree,
     PackageUnavailable,
+    SetPlan,
     Share,
     archive_tree,
     forge_package,
+    forge_set,
+    recording,
     source_tree,
 )
+from stepwell.tasks.packages.baseline import baseline_of
 from stepwell.tasks.packages.layout import NoTests
 from stepwell.tasks.packages.package_set import assembled
 from stepwell.tasks.packages.recording import Recording, Unfinished, record
@@ -67,7 +74,9 @@ def test_it_gives_what_was_asked_for_and_says_what_came_of_the_rest(forged: Forg
     assert [task.split for task in forged.tasks] == ["train"] * 3 + ["validation"] * 2
     assert [task.difficulty for task in forged.train] == sorted(task.difficulty for task in forged.train)
     assert sum(forged.made.kept.values()) == 5
+    assert forged.made.asked == 5
     assert forged.made.tried == 5 + sum(forged.made.rejected.values())
+    assert forged.made.tests == {"count": 9, "ask the time, chance or another process": 1, "do not pass each time": 1}
 
 
 def test_a_task_shows_one_defect_and_none_of_its_hidden_tests(forged: ForgedPackage) -> None:
@@ -106,9 +115,10 @@ def test_what_a_task_comes_from_is_on_record(forged: ForgedPackage, tree: Packag
         assert origin.function_lines > 1
 
 
-def test_tests_that_do_not_pass_each_time_are_never_expected(forged: ForgedPackage) -> None:
+def test_tests_that_do_not_pass_each_time_or_ask_for_the_time_are_never_expected(forged: ForgedPackage) -> None:
     for task in forged.tasks:
         assert "tests/test_wallet.py::test_needs_what_is_not_there" not in task.expected
+        assert "tests/test_wallet.py::test_takes_no_time" not in task.expected
         assert task.origin is not None
         assert len(task.expected) >= task.origin.failing_tests
 
@@ -137,14 +147,15 @@ async def test_an_endless_defect_ends_after_the_same_number_of_lines(
     factory: BubblewrapFactory, tree: PackageTree
 ) -> None:
     endless = MODULE.replace("amount -= coin", "pass")
-    run = await record({**tree.files, "wallet.py": endless}, ["wallet.py"], ["tests"], factory, budget=20_000)
+    files = {**tree.files, "wallet.py": endless}
+    run = await record(files, ["wallet.py"], ["tests"], factory, budget=20_000, cpu_s=600)
     assert run == Unfinished("it ran more than 20000 lines")
 
 
 async def test_a_recording_has_the_lines_and_the_calls_of_each_test(
     factory: BubblewrapFactory, tree: PackageTree
 ) -> None:
-    run = await record(tree.files, ["wallet.py"], ["tests"], factory, budget=100_000)
+    run = await record(tree.files, ["wallet.py"], ["tests"], factory, budget=100_000, cpu_s=600)
     assert isinstance(run, Recording)
     spelled = run.tests["tests/test_wallet.py::test_spell"]
     assert spelled.passed
@@ -160,6 +171,40 @@ async def test_a_recording_has_the_lines_and_the_calls_of_each_test(
     failed = run.tests["tests/test_wallet.py::test_negative"].calls[0]
     assert (failed.error, failed.returned) == ("ValueError: nobody owes change", False)
     assert run.tests["tests/test_wallet.py::test_needs_what_is_not_there"].failed
+    assert run.tests["tests/test_wallet.py::test_takes_no_time"].asked == "time.monotonic"
+    assert spelled.asked is None
+    assert 0 < spelled.spent < 20
+
+
+@pytest.mark.parametrize(
+    ("instead", "cause"),
+    [
+        ("sum(iter(int, 1))", "it used more than 5 s of processor"),
+        ("lock = __import__('threading').Lock(); lock.acquire(); lock.acquire()", "it waits for what never comes"),
+    ],
+)
+async def test_what_runs_no_line_ends_by_what_it_uses_and_not_by_a_clock(
+    instead: str, cause: str, factory: BubblewrapFactory, tree: PackageTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "LOOKS", 20)
+    files = {**tree.files, "wallet.py": MODULE.replace("amount -= coin", instead)}
+    run = await record(files, ["wallet.py"], ["tests"], factory, budget=100_000, cpu_s=5)
+    assert run == Unfinished(cause)
+
+
+async def test_a_machine_that_has_no_time_is_no_word_about_what_is_recorded(
+    factory: BubblewrapFactory, tree: PackageTree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "WALL_CLOCK_S", 0.05)
+    with pytest.raises(SandboxError, match="the machine is too busy"):
+        await record(tree.files, ["wallet.py"], ["tests"], factory, budget=100_000, cpu_s=600)
+
+
+async def test_a_package_none_of_whose_tests_count_says_why(factory: BubblewrapFactory, tree: PackageTree) -> None:
+    clocks = "import time\n\ndef test_a():\n    assert time.time() > 0\n\ndef test_b():\n    assert False\n"
+    files = {**tree.files, "tests/test_wallet.py": clocks}
+    with pytest.raises(SandboxError, match=r"no test of wallet counts.*1 ask the time.*1 do not pass"):
+        await baseline_of(replace(tree, files=files), factory)
 
 
 @pytest.fixture(scope="module")
@@ -194,6 +239,24 @@ async def test_every_pinned_package_gives_good_tasks(name: str, factory: Bubblew
     forged = await forge_package(tree, 1, Share(train=3, validation=1), factory, cache)
     report = await audit_tasks(forged.tasks, factory)
     assert len(report.kept) == 4, [task.dropped for task in report.dropped]
+
+
+@pytest.mark.long
+async def test_a_set_is_the_same_in_another_order_and_with_more_at_once_than_there_are_cores(
+    factory: BubblewrapFactory, cache: Path, tmp_path: Path
+) -> None:
+    for name in ("inflection", "webcolors", "xmltodict"):
+        source_tree(PACKAGES[name], cache)
+    plan = SetPlan(packages=("inflection", "webcolors"), held_out=("xmltodict",), train=4, validation=2, heldout=3)
+    turned = plan.model_copy(update={"packages": plan.packages[::-1]})
+    found: list[list[str]] = []
+    for one, at_once in ((plan, 1), (turned, 6)):
+        folder = tmp_path / str(at_once)
+        shutil.copytree(cache, folder, ignore=lambda _, names: [name for name in names if "." not in name])
+        made = await forge_set(one, factory, folder, at_once=at_once)
+        found.append(sorted(task.digest for task in made.tasks.every()))
+    assert len(found[0]) == 15
+    assert found[0] == found[1]
 
 
 def test_a_package_that_cannot_be_had_says_where_to_put_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

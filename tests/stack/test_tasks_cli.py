@@ -1,6 +1,10 @@
 """`stepwell tasks`: forge a set, audit it, compare what two machines found."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from stepwell.tasks.audit.report import read_report
 from stepwell.tasks.set_file import read_set, write_set
 from tests.stack.small_package import write_archive
 
+ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.timeout(1800)
 """Dozens of sandboxes a test: on a machine that is busy with other things they take minutes."""
 
@@ -135,15 +140,68 @@ def test_tasks_that_two_machines_differ_on_are_named_and_left_out(
         (["forge", "--out", "x", "a.tar.gz", "--heldout", "3"], "--heldout would do nothing with archives"),
         (["forge", "--out", "x", "--templates", "--train", "0"], "--train 0"),
         (["forge", "--out", "x", "--seed", "-1"], "--seed -1"),
+        (["forge", "--out", "x", "--train", "0", "--validation", "0", "--heldout", "0"], "no task is asked for"),
+        (["forge", "--out", "x", "--any-licence"], "--any-licence would do nothing without archives"),
+        (["forge", "--out", "nowhere/x"], "there is no folder nowhere"),
+        (["forge", "--out", "."], "--out . is a folder"),
+        (["forge", "--out", "notes"], "--out notes exists and is something else"),
+        (["forge", "--out", "x", "viral-1.2.tar.gz"], "the licence of viral 1.2 is 'GPL-3.0-only'"),
+        (["forge", "--out", "x", "bare-1.2.tar.gz"], "bare-1.2.tar.gz: the source distribution has no tests"),
+        (["forge", "--out", "x", "wallet-1.2.tar.gz", "again.tar.gz"], "wallet is in two of the archives"),
+        (["audit", "notes", "--out", "notes"], "--out notes exists and is something else"),
+        (["audit", "notes", "--keep", "nowhere/x"], "--keep nowhere/x: there is no folder nowhere"),
     ],
 )
 def test_what_would_do_nothing_or_is_not_there_is_refused(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").write_text("of mine\n")
+    write_archive(tmp_path)
+    write_archive(tmp_path).rename(tmp_path / "again.tar.gz")
+    write_archive(tmp_path)
+    write_archive(tmp_path, "viral", licence="GPL-3.0-only")
+    write_archive(tmp_path, "bare", with_tests=False)
     assert main(["tasks", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+    assert (tmp_path / "notes").read_text() == "of mine\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_forging_that_is_stopped_leaves_no_sandbox_or_the_next_one_removes_it(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STEPWELL_HOME", str(tmp_path / "home"))
+    sandboxes = tmp_path / "home" / "sandboxes"
+    command = [sys.executable, "-m", "cli.main", "tasks", "forge", str(write_archive(tmp_path)), "--out"]
+    with subprocess.Popen([*command, str(tmp_path / "set.jsonl")], cwd=ROOT, stderr=subprocess.PIPE) as running:
+        while not list(sandboxes.glob("*")):
+            assert running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(number)
+    if number == signal.SIGKILL:
+        assert list(sandboxes.iterdir())
+        assert main(["tasks", "audit", str(no_tasks(tmp_path)), "--json"]) == 0
+    else:
+        assert running.returncode == 1
+    assert list(sandboxes.iterdir()) == []
+    assert not (tmp_path / "set.jsonl").exists()
+
+
+def no_tasks(folder: Path) -> Path:
+    """A set without a task."""
+    file = folder / "none.jsonl"
+    file.write_text("")
+    return file
+
+
+@pytest.mark.parametrize("kept", [40, 400])
+def test_an_archive_that_was_cut_off_says_so(kept: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = write_archive(tmp_path)
+    archive.write_bytes(archive.read_bytes()[:kept])
+    assert main(["tasks", "forge", str(archive), "--out", str(tmp_path / "x")]) == 1
+    assert f"{archive} is no source distribution" in capsys.readouterr().err
 
 
 def test_template_tasks_are_written_in_the_same_form(tmp_path: Path) -> None:

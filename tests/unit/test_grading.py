@@ -85,6 +85,17 @@ def test_canaries_follow_classes_and_parameters() -> None:
     assert made.canaries[canary] == "t.py::TestA::test_b[x-1]"
 
 
+@pytest.mark.parametrize("count", [1, 8, 40])
+def test_tests_of_one_function_share_a_copy_for_each_assertion_and_have_a_canary_each(count: int) -> None:
+    source = "@mark.parametrize('n', range(40))\ndef test_a(n):\n    assert f(n) == 1\n    assert g(n) == 2\n"
+    tests = [f"t.py::test_a[{n}]" for n in range(count)]
+    made = with_canaries({"t.py": source}, tests, seed=0)
+    copies = made.files["t.py"].count("mark.parametrize") - 1
+    assert copies == 2
+    assert sorted(filter(None, made.canaries.values())) == sorted([*tests, *tests])
+    assert {name.partition("[")[2] for name, of in made.canaries.items() if of == tests[-1]} == {f"{count - 1}]"}
+
+
 def test_canaries_are_a_function_of_the_seed() -> None:
     arguments = {"t.py": "def test_a():\n    assert f() == 1\n"}, ["t.py::test_a"]
     assert with_canaries(*arguments, seed=1) == with_canaries(*arguments, seed=1)

@@ -27,7 +27,7 @@ def forged(package: str, train: int, validation: int, heldout: int) -> ForgedPac
         train=tuple(task(package, number, "train", 1 + number) for number in range(train)),
         validation=tuple(task(package, number, "validation") for number in range(validation)),
         heldout=tuple(task(package, number, "heldout_family") for number in range(heldout)),
-        made=PackageYield(package=package, kept={}, tried=0, rejected={}, seconds=0.0),
+        made=PackageYield(package=package, asked=9, tests={}, kept={}, tried=0, rejected={}, seconds=0.0),
     )
 
 

@@ -26,7 +26,7 @@ LATE = Observation(value=0.0, timed_out=True)
         ([PASSED, FAILED, PASSED], [FAILED] * 3, r"flaky: the gold patch gave \[1.0, 0.0, 1.0\] in turn"),
         ([PASSED] * 3, [FAILED, OTHER, FAILED], r"flaky: doing nothing gave 0.0 each time.*'t::a', 't::b'"),
         ([PASSED, BROKEN, PASSED], [FAILED] * 3, "the gold patch could not be graded: infra: no sandbox"),
-        ([PASSED] * 3, [LATE] * 3, "doing nothing does not end in time"),
+        ([PASSED] * 3, [LATE] * 3, "doing nothing does not end"),
         ([Observation(value=0.0)], [FAILED], "the gold patch does not pass: all tests pass"),
     ],
 )
@@ -35,6 +35,13 @@ def test_a_task_is_dropped_with_the_reason(
 ) -> None:
     found = why_dropped(gold, nothing)
     assert found is None if reason is None else re.match(reason, found or "")
+
+
+def test_a_task_that_is_slow_each_time_is_dropped_but_a_worse_reason_comes_first() -> None:
+    assert why_dropped([PASSED] * 3, [FAILED] * 3, is_slow=True) == (
+        "the gold patch takes longer than the task's deadline, each time"
+    )
+    assert why_dropped([PASSED] * 3, [PASSED] * 3, is_slow=True) == "doing nothing passes"
 
 
 def machine(architecture: str) -> Machine:

@@ -5,24 +5,29 @@ from collections.abc import Sequence
 from stepwell.tasks.audit.report import Observation
 
 
-def why_dropped(gold: Sequence[Observation], nothing: Sequence[Observation]) -> str | None:
+def why_dropped(gold: Sequence[Observation], nothing: Sequence[Observation], *, is_slow: bool = False) -> str | None:
     """The first reason why a task cannot be trusted; None if there is none.
 
     A task that is graded differently from one time to the next is flaky, whatever it was graded at first.
+
+    Args:
+        gold: Gradings of the gold patch.
+        nothing: Gradings of the task as it is.
+        is_slow: Whether the gold patch took longer than the task's deadline each time.
     """
     for what, seen in (("the gold patch", gold), ("doing nothing", nothing)):
         for observation in seen:
             if observation.failure is not None:
                 return f"{what} could not be graded: {observation.failure}"
             if observation.timed_out:
-                return f"{what} does not end in time"
+                return f"{what} does not end"
         if any(observation != seen[0] for observation in seen):
             return f"flaky: {what} gave {_difference(seen)}"
     if gold[0].value != 1.0:
         return f"the gold patch does not pass: {_tests(gold[0])}"
     if nothing[0].value != 0.0:
         return "doing nothing passes"
-    return None
+    return "the gold patch takes longer than the task's deadline, each time" if is_slow else None
 
 
 def _difference(seen: Sequence[Observation]) -> str:

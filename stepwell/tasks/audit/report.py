@@ -8,6 +8,9 @@ from stepwell.events.canonical import digest_of_json
 from stepwell.tasks.audit.machine import Machine
 from stepwell.tasks.grading.verdict import Outcome
 
+REPORT_STARTS = ("machine",)
+"""First key of the JSON of a report."""
+
 
 class BrokenReport(ValueError):
     """A file is no audit report."""
@@ -23,6 +26,7 @@ class Observation(BaseModel):
     not_passed: dict[str, Outcome] = {}
     """Expected tests that did not pass, by id."""
     timed_out: bool = False
+    """It did not end within many times the task's deadline."""
     failure: str | None = None
     """Why it could not be graded."""
 
@@ -36,7 +40,7 @@ class AuditedTask(BaseModel):
     task: str
     """Digest of the task."""
     gold: tuple[Observation, ...]
-    """The gold patch, a repetition each."""
+    """The gold patch, a repetition each; fewer of what did not end."""
     nothing: tuple[Observation, ...]
     """Doing nothing, a repetition each."""
     gold_s: tuple[float, ...]

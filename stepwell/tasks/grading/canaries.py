@@ -109,27 +109,45 @@ class _FileCanaries:
             self.canaries[f"{path}::{name}"] = ""
 
     def add(self, tests: Iterable[str]) -> None:
-        """Adds the canaries of expected tests; none for one whose function is not in the file itself."""
-        found = {test: original for test in tests if (original := self._function(test)) is not None}
-        places = [(position, test) for test, original in found.items() for position in range(len(_sides(original)))]
-        for position, test in sorted(places, key=lambda place: place[0])[:CANARIES_LIMIT]:
-            canary = copy.deepcopy(found[test])
-            canary.name = self._name()
-            side = _sides(canary)[position]
-            side.replace(ast.Call(ast.Name(self._wrong, ast.Load()), [side.expression], []))
-            self._parts.append(ast.unparse(ast.fix_missing_locations(canary)))
-            names, bracket, parameters = test.partition("[")
-            classes = names.split("::")[1:-1]
-            if classes:
-                self._parts.append(f"{'.'.join(classes)}.{canary.name} = {canary.name}\ndel {canary.name}")
-            self.canaries["::".join([self._path, *classes, canary.name]) + bracket + parameters] = test
+        """Adds the canaries of expected tests; none for one whose function is not in the file itself.
 
-    def _function(self, test: str) -> ast.FunctionDef | None:
-        """The function of a test id, through its classes."""
+        The tests of a parametrised function share a copy of it for each of its assertions: with a copy for each test
+        pytest would make as many items as their number squared.
+        """
+        by_function: dict[str, list[str]] = {}
+        for test in tests:
+            by_function.setdefault(test.partition("[")[0], []).append(test)
+        found = {name: original for name in by_function if (original := self._function(name)) is not None}
+        places = [
+            (position, name, test)
+            for name, original in found.items()
+            for position in range(len(_sides(original)))
+            for test in by_function[name]
+        ]
+        copies: dict[tuple[str, int], str] = {}
+        for position, name, test in sorted(places, key=lambda place: place[0])[:CANARIES_LIMIT]:
+            if (name, position) not in copies:
+                copies[name, position] = self._copy(found[name], name, position)
+            self.canaries[copies[name, position] + test[len(name) :]] = test
+
+    def _copy(self, original: ast.FunctionDef, name: str, position: int) -> str:
+        """Adds a copy of a function with one side of an assertion replaced; its id, without parameters."""
+        canary = copy.deepcopy(original)
+        canary.name = self._name()
+        side = _sides(canary)[position]
+        side.replace(ast.Call(ast.Name(self._wrong, ast.Load()), [side.expression], []))
+        self._parts.append(ast.unparse(ast.fix_missing_locations(canary)))
+        classes = name.split("::")[1:-1]
+        if classes:
+            self._parts.append(f"{'.'.join(classes)}.{canary.name} = {canary.name}\ndel {canary.name}")
+        return "::".join([self._path, *classes, canary.name])
+
+    def _function(self, name: str) -> ast.FunctionDef | None:
+        """The function of a test id without parameters, through its classes."""
         owner: ast.Module | ast.ClassDef = self._module
-        *classes, function = test.partition("[")[0].split("::")[1:]
-        for name in classes:
-            inner = [node for node in owner.body if isinstance(node, ast.ClassDef) and node.name == name]
+        *classes, function = name.split("::")[1:]
+        for outer in classes:
+            inner = [node for node in owner.body if isinstance(node, ast.ClassDef) and node.name == outer]
             if not inner:
                 return None
             owner = inner[-1]

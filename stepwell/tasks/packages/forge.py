@@ -5,7 +5,8 @@ import asyncio
 import json
 import os
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,6 +40,11 @@ class Share(BaseModel):
     heldout: int = 0
     """Of all functions of a package that is held out as a whole; then `train` and `validation` are 0."""
 
+    @property
+    def total(self) -> int:
+        """Of all splits."""
+        return self.train + self.validation + self.heldout
+
 
 class PackageYield(BaseModel):
     """What came of a package."""
@@ -46,6 +52,10 @@ class PackageYield(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     package: str
+    asked: int
+    """Tasks that were asked for."""
+    tests: dict[str, int]
+    """Tests of the package: those that `count`, and the others by what keeps them from it."""
     kept: dict[str, int]
     """Tasks by kind of defect."""
     tried: int
@@ -54,6 +64,21 @@ class PackageYield(BaseModel):
     """Those that made no task, by reason."""
     seconds: float
     """Wall clock, measured."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a package has come."""
+
+    package: str
+    asked: int
+    """Tasks that are asked for."""
+    tasks: int
+    """Tasks that were made."""
+    tried: int
+    """Defects that were tried."""
+    is_task: bool
+    """Whether the last of them made a task."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +98,14 @@ class ForgedPackage:
 
 
 async def forge_package(
-    tree: PackageTree, seed: int, share: Share, factory: SandboxFactory, cache_folder: Path, *, at_once: int = 0
+    tree: PackageTree,
+    seed: int,
+    share: Share,
+    factory: SandboxFactory,
+    cache_folder: Path,
+    *,
+    at_once: int = 0,
+    shown: Callable[[Progress], None] | None = None,
 ) -> ForgedPackage:
     """Forges tasks, at most as many as are asked for, and keeps them in the cache.
 
@@ -84,6 +116,7 @@ async def forge_package(
         factory: Sandboxes with pytest in their site-packages.
         cache_folder: Where forged tasks are kept.
         at_once: Defects tried at once, by default one a core; the tasks do not depend on it.
+        shown: Is told once the tests have run, and after each defect.
 
     Raises:
         SandboxError: a sandbox failed, or no test of the package can be used.
@@ -105,23 +138,32 @@ async def forge_package(
         ("heldout_family", share.heldout, pool),
     )
     trials: list[Trial] = []
+
+    def show() -> None:
+        if shown is not None:
+            is_task = bool(trials) and trials[-1].task is not None
+            shown(Progress(tree.source.name, share.total, _tasks_in(trials), len(trials), is_task))
+
+    show()
     for split, count, candidates in wanted:
         if count:
-            trials += await _tried(candidates, count, split, baseline, factory, width)
+            async with aclosing(_tried(candidates, count, split, baseline, factory, width)) as tried:
+                async for trial in tried:
+                    trials.append(trial)
+                    show()
     tasks = [trial.task for trial in trials if trial.task is not None]
-    made = _yield(tree.source.name, trials, perf_counter() - started)
+    made = _yield(baseline, share, trials, perf_counter() - started)
     await asyncio.to_thread(_keep, kept, tasks, made)
     return _sorted_out(tasks, made)
 
 
 async def _tried(
     candidates: Sequence[Candidate], count: int, split: Split, baseline: Baseline, factory: SandboxFactory, width: int
-) -> list[Trial]:
+) -> AsyncGenerator[Trial]:
     """Trials in the order of the candidates, up to the one that makes the last task that is wanted.
 
     What is run ahead, on other cores, counts only when its turn comes: so the result is that of trying one by one.
     """
-    counted: list[Trial] = []
     tasks = 0
     full: Counter[str] = Counter()
     waiting = iter(candidates)
@@ -136,15 +178,14 @@ async def _tried(
             trial = await running
             if full[candidate.function] >= PER_FUNCTION:
                 continue
-            counted.append(trial)
             if trial.task is not None:
                 tasks += 1
                 full[candidate.function] += 1
+            yield trial
     finally:
         for _, running in ahead:
             running.cancel()
         await asyncio.gather(*(running for _, running in ahead), return_exceptions=True)
-    return counted
 
 
 def _with_room(waiting: Iterator[Candidate], full: Counter[str], most: int) -> Iterator[Candidate]:
@@ -156,11 +197,17 @@ def _with_room(waiting: Iterator[Candidate], full: Counter[str], most: int) -> I
                 break
 
 
-def _yield(package: str, trials: Sequence[Trial], seconds: float) -> PackageYield:
+def _tasks_in(trials: Sequence[Trial]) -> int:
+    return sum(trial.task is not None for trial in trials)
+
+
+def _yield(baseline: Baseline, share: Share, trials: Sequence[Trial], seconds: float) -> PackageYield:
     kept = Counter(trial.candidate.mutation.kind for trial in trials if trial.task is not None)
     rejected = Counter(trial.rejection for trial in trials if trial.rejection is not None)
     return PackageYield(
-        package=package,
+        package=baseline.tree.source.name,
+        asked=share.total,
+        tests={"count": len(baseline.tests), **dict(sorted(Counter(baseline.set_aside.values()).items()))},
         kept=dict(sorted(kept.items())),
         tried=len(trials),
         rejected=dict(sorted(rejected.items())),

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from stepwell.sandbox.protocol import SandboxFactory
 from stepwell.tasks.forge.task_set import TaskSet
-from stepwell.tasks.packages.forge import ForgedPackage, PackageYield, Share, forge_package
+from stepwell.tasks.packages.forge import ForgedPackage, PackageYield, Progress, Share, forge_package
 from stepwell.tasks.packages.sources import PACKAGES, PackageTree, source_tree
 from stepwell.tasks.task import Task
 
@@ -71,6 +71,7 @@ async def forge_set(
     cache_folder: Path,
     *,
     told: Callable[[PackageYield], None] | None = None,
+    shown: Callable[[Progress], None] | None = None,
     at_once: int = 0,
 ) -> ForgedSet:
     """Forges the set of a plan; see `forge_trees`.
@@ -83,7 +84,7 @@ async def forge_set(
     shares = plan.shares()
     trees = [await asyncio.to_thread(source_tree, PACKAGES[name], cache_folder) for name in shares]
     wanted = list(zip(trees, shares.values(), strict=True))
-    return await forge_trees(wanted, plan.seed, factory, cache_folder, told=told, at_once=at_once)
+    return await forge_trees(wanted, plan.seed, factory, cache_folder, told=told, shown=shown, at_once=at_once)
 
 
 async def forge_trees(
@@ -93,6 +94,7 @@ async def forge_trees(
     cache_folder: Path,
     *,
     told: Callable[[PackageYield], None] | None = None,
+    shown: Callable[[Progress], None] | None = None,
     at_once: int = 0,
 ) -> ForgedSet:
     """Forges package by package; what is in the cache already is not forged again.
@@ -103,6 +105,7 @@ async def forge_trees(
         factory: Sandboxes with pytest in their site-packages.
         cache_folder: Where forged tasks are kept.
         told: Is told of each package when it is done.
+        shown: Is told how far a package has come.
         at_once: Defects tried at once, by default one a core.
 
     Raises:
@@ -110,7 +113,7 @@ async def forge_trees(
     """
     forged: list[ForgedPackage] = []
     for tree, share in wanted:
-        package = await forge_package(tree, seed, share, factory, cache_folder, at_once=at_once)
+        package = await forge_package(tree, seed, share, factory, cache_folder, at_once=at_once, shown=shown)
         forged.append(package)
         if told is not None:
             told(package.made)

@@ -1,16 +1,14 @@
-"""Runs a package's tests inside a sandbox and writes down what they run: `python -I -c <this>`, the plan on standard
-input as JSON, the answer in the file `ANSWER`.
+"""Runs a package's tests inside a sandbox and writes down what they run: `python -I -c <ask_world.py, then this>`, the
+plan on standard input as JSON, the answer in the file `ANSWER`.
 
 The plan: `tests`, ids to run, or none for all under `folders`; `sources`, paths whose lines and functions are of
 interest; `budget`, lines of the work tree that may run, after which all is ended: a defect that makes a loop endless is
 found after the same number of lines on every machine. For each test the answer has its outcome, the error that ended
-it, the lines of `sources` that it ran, and the calls that it made into them itself: name, arguments and result as
-text.
+it, the lines of `sources` that it ran, how many lines that were, what it asked the world outside, and the calls that it
+made into the sources itself: name, arguments and result as text.
 
 Trusted code is run by it: the package as it was published, or with a defect of ours. A policy's work never is.
 """
-
-from __future__ import annotations
 
 import json
 import opcode
@@ -18,16 +16,17 @@ import os
 import re
 import sys
 import threading
+import time
+from collections.abc import Callable, Generator
+from types import FrameType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from types import FrameType
+    from stepwell.tasks.packages.ask_world import ROOT, asked_of_world, is_of_tests
 
-    Trace = Callable[[FrameType, str, object], "Trace | None"]
+Trace = Callable[[FrameType, str, object], "Trace | None"]
 
 ANSWER = "/work/.recording.json"
-ROOT = "/work/"
 CALLS_LIMIT = 200
 """Calls kept of one test."""
 TEXT_LIMIT = 240
@@ -141,6 +140,15 @@ class Recorder:
         self.lines: dict[str, set[int]] = {}
         self.calls: list[Call] = []
         self.open: dict[FrameType, Call] = {}
+        self.asked: str | None = None
+        self.spent_before = self.budget
+
+    def watch(self, frame: FrameType, event: str, function: object) -> None:
+        """Profiles: notes the first thing that is asked of the world."""
+        if event == "c_call" and self.asked is None:
+            asked = asked_of_world(function)
+            if asked is not None and is_of_tests(frame):
+                self.asked = asked
 
     def trace(self, frame: FrameType, event: str, _: object) -> Trace | None:
         path = frame.f_code.co_filename
@@ -221,8 +229,7 @@ def main() -> None:
     os.dup2(null, 1)
     sys.path += ["/work", "/work/src"]
     wanted = set(plan["tests"])
-    start_budget = plan["budget"]
-    recorder = Recorder(plan["sources"], plan["folders"], start_budget)
+    recorder = Recorder(plan["sources"], plan["folders"], plan["budget"])
     tests: dict[str, dict[str, object]] = {}
 
     class Plugin:
@@ -237,12 +244,16 @@ def main() -> None:
             tests[item.nodeid] = {"passed": False}
             threading.settrace(recorder.trace)
             sys.settrace(recorder.trace)
+            sys.setprofile(recorder.watch)
             try:
                 return (yield)
             finally:
+                sys.setprofile(None)
                 sys.settrace(None)
                 threading.settrace(None)
                 found = tests[item.nodeid]
+                found["spent"] = recorder.spent_before - recorder.budget
+                found["asked"] = recorder.asked
                 found["lines"] = {path: sorted(lines) for path, lines in recorder.lines.items()}
                 found["calls"] = [call.as_json() for call in recorder.calls]
 
@@ -262,7 +273,7 @@ def main() -> None:
     options += ["-p", "no:pastebin", "-p", "no:faulthandler", "-p", "no:unraisableexception", "-p", "no:logging"]
     files = sorted({test.partition("::")[0] for test in wanted}) or plan["folders"]
     status = pytest.main([*options, *(ROOT + file for file in files)], plugins=[Plugin()])
-    answer({"ended": "status", "status": int(status), "tests": tests, "spent": start_budget - recorder.budget})
+    answer({"ended": "status", "status": int(status), "tests": tests, "cpu_s": time.process_time()})
 
 
 main()

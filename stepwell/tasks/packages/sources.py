@@ -9,6 +9,7 @@ import sys
 import tarfile
 import tempfile
 import tomllib
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -87,14 +88,18 @@ def archive_tree(archive: Path) -> PackageTree:
     try:
         files = _files(archive)
         digest = _sha256(archive)
-    except (OSError, tarfile.TarError) as error:
-        raise PackageUnavailable(f"{archive} is no source distribution: {error}; name a .tar.gz file") from error
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise PackageUnavailable(f"{archive} is no source distribution: {said}; name a .tar.gz file") from error
     metadata = files.get("PKG-INFO", "")
     fields = dict(_NAME_OR_VERSION.findall(metadata))
     if len(fields) < 2:
         raise NoTests(f"{archive} has no PKG-INFO with a name and a version: build it with `python -m build --sdist`")
     source = PackageSource(fields["Name"].strip(), fields["Version"].strip(), digest, licence_of(metadata))
-    return _tree(source, files)
+    try:
+        return _tree(source, files)
+    except NoTests as error:
+        raise NoTests(f"{archive}: {error}") from error
 
 
 def _tree(source: PackageSource, files: dict[str, str]) -> PackageTree:

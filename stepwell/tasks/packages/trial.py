@@ -32,6 +32,7 @@ Rejection = Literal[
     "no test fails",
     "most tests fail",
     "out of memory",
+    "asks the world",
     "no symptom",
     "not the same twice",
 ]
@@ -70,14 +71,16 @@ async def try_candidate(candidate: Candidate, baseline: Baseline, split: Split, 
     files = baseline.tree.files | {path: changed}
     recorded: list[Recording] = []
     for _ in range(2):  # What differs from one time to the next, such as an identity in a message, is no symptom.
-        one = await record(files, layout.modules, layout.tests, factory, tests=run, budget=baseline.budget)
+        one = await record(
+            files, layout.modules, layout.tests, factory, tests=run, budget=baseline.budget, cpu_s=baseline.cpu_s
+        )
         shown = _shown(one, run, baseline)
         if isinstance(one, Unfinished) or isinstance(shown, str):
             return Trial(candidate, None, shown if isinstance(shown, str) else "does not end")
         recorded.append(one)
     first, second = (one.tests for one in recorded)
     both = {test: agreed(first[test], second[test]) for test in run}
-    shown = _shown(Recording(both, recorded[0].spent), run, baseline)
+    shown = _shown(Recording(both, recorded[0].cpu_s), run, baseline)
     if isinstance(shown, str):
         return Trial(candidate, None, shown)
     task = _task(candidate, changed, digest, covering, shown, baseline, split)
@@ -113,6 +116,8 @@ def _shown(recorded: Recording | Unfinished, run: Sequence[str], baseline: Basel
         return "most tests fail"
     if any((wrong[test].error or "").startswith("MemoryError") for test in failing):
         return "out of memory"  # Where it ends depends on the machine.
+    if any(said.asked for said in wrong.values()):
+        return "asks the world"  # So may what comes of it.
     found = symptoms(baseline.tests, {test: wrong[test] for test in failing})
     passing = [test for test in run if test not in set(failing)]
     return _Shown(failing, passing, found) if found else "no symptom"
