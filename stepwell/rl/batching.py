@@ -198,6 +198,7 @@ def _cut(indices: Sequence[int], rows: Sequence[BatchRow], packing: PackingConfi
 
 
 def rows_of(samples: Sequence[ManifestSample]) -> tuple[BatchRow, ...]:
+    """The rows of every rollout in turn; of one without a row an empty one."""
     return tuple(
         BatchRow(sample.stream, row.tokens, row.generated_tokens, row.content, sample.mask, sample.advantage)
         for sample in samples
