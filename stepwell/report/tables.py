@@ -1,4 +1,4 @@
-"""The page's tables, and its collapsed parts."""
+"""The page's tables, and its recipe."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,12 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from stepwell.report.examples import Transcript
 from stepwell.report.picture import RunPicture
-from stepwell.report.standing import act_words
-
-_ROWS = 200
-"""Most recoveries and failures listed one by one."""
 
 
 def moment(time_s: float) -> str:
@@ -75,42 +70,9 @@ def steps_table(picture: RunPicture) -> str:
     return table("", head, rows) if rows else "<p>No step is trained yet.</p>"
 
 
-def disturbances_table(picture: RunPicture) -> str:
-    """What failed and what was taken up again, by time."""
-    rows = [(each.time_s, str(each.kind), each.stream, each.detail) for each in picture.recoveries]
-    rows += [(each.time_s, f"failed: {each.failure}", each.stream, each.cause) for each in picture.rollouts.failures]
-    standing = picture.standing
-    rows += [(time_s, act_words(act), f"operator {act.who}", act.reason) for time_s, act in standing.acts]
-    rows += [(time_s, "an operator was asked", raised.hold, raised.cause) for time_s, raised in standing.raised]
-    for stall in standing.health.stalls:
-        lasted = "to the end" if stall.ended_s is None else f"for {stall.ended_s - stall.began_s:.0f} s"
-        rows.append((stall.began_s, f"stalled {lasted}", stall.what, stall.cause))
-    if not rows:
-        return "<p>None: no process was lost, no rollout failed, nothing stalled, no operator acted.</p>"
-    told = [[moment(time_s), *words] for time_s, *words in sorted(rows)]
-    more = f"<p>{len(told) - _ROWS} more are in the ledger.</p>" if len(told) > _ROWS else ""
-    return table("", ["time, UTC", "what", "where", "detail"], told[:_ROWS]) + more
-
-
 def recipe_lines(recipe: dict[str, Any]) -> str:
     """The resolved recipe, a key a line as `--set` takes it."""
     return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in _flat("", recipe))
-
-
-def transcript(shown: Transcript) -> str:
-    """A rollout, collapsed."""
-    turns = "".join(
-        f'<li><p class="action"><b>{escape(turn.tool)}</b> '
-        f"{' '.join(f'<code>{escape(value)}</code>' for value in turn.arguments.values())}"
-        f'<span class="soft"> {turn.generated_tokens} tokens</span></p>'
-        + (f"<pre>{escape(turn.observation)}</pre>" if turn.observation else "")
-        + "</li>"
-        for turn in shown.turns
-    )
-    return (
-        f"<details><summary>{escape(shown.title)}, score {shown.score:g} "
-        f'<span class="soft">{escape(shown.stream)}</span></summary><ol class="turns" start="0">{turns}</ol></details>'
-    )
 
 
 def _flat(prefix: str, recipe: dict[str, Any]) -> Iterator[tuple[str, Any]]:
