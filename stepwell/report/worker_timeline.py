@@ -73,6 +73,10 @@ class WorkerTimeline:
             case _:
                 pass
 
+    def lane(self, worker: str) -> Lane:
+        """A worker's lane as far as its attempts are over, without what was lost; a new one of an unknown worker."""
+        return self._lanes.setdefault(worker, Lane(worker))
+
     def lanes(self, now_s: float, recoveries: Collection[Recovery]) -> list[Lane]:
         """A lane a worker, in the order in which they began.
 
@@ -80,7 +84,10 @@ class WorkerTimeline:
             now_s: Where attempts end that are under way.
             recoveries: What was lost; other attempts after the first follow a pause.
         """
-        lanes = {name: Lane(name, list(lane.spans), list(lane.failed_s)) for name, lane in self._lanes.items()}
+        lanes = {
+            name: Lane(name, list(lane.spans), list(lane.failed_s), list(lane.lost_s))
+            for name, lane in self._lanes.items()
+        }
         for attempt in self._open.values():
             lanes[attempt.worker].spans.append((attempt.began_s, max(now_s, attempt.began_s)))
         for recovery in recoveries:
@@ -96,5 +103,5 @@ class WorkerTimeline:
         if before is not None:
             self._lanes[before.worker].spans.append((before.began_s, before.last_s))
             self._cut[stream, time_s] = before.worker, before.last_s
-        self._lanes.setdefault(event.worker, Lane(event.worker))
+        self.lane(event.worker)
         self._open[stream] = _Attempt(event.worker, time_s, time_s)
