@@ -28,4 +28,4 @@ def _row(name: str, amount: float | None, limit: float | None, is_moved: bool) -
     share = f"{amount / limit:.0%}" if amount is not None and limit else "–"
     by = "an operator" if is_moved else "–" if limit is None else "the recipe"
     used = "–" if amount is None else amount_words(amount)
-    return [_NAMES[name], used, "none" if limit is None else amount_words(limit), share, by]
+    return [_NAMES[name], used, "–" if limit is None else amount_words(limit), share, by]

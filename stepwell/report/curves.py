@@ -19,6 +19,7 @@ def curves(picture: RunPicture) -> list[Chart]:
     """The learning curves, the most telling first."""
     steps = picture.done_steps
     bound, target = picture.mismatch_bound, picture.target
+    bound_words = "" if picture.max_staleness is None else f", bound {picture.max_staleness}"
     return [
         _passes(picture, "pass-k", lambda shown: shown.pass_k, lambda shown: shown.pass_k_interval, target),
         Chart("reward", "Reward by step", "step", _reward(steps)),
@@ -56,10 +57,9 @@ def curves(picture: RunPicture) -> list[Chart]:
         ),
         Chart(
             "staleness",
-            "Versions between generation and training",
+            f"Versions between generation and training{bound_words}",
             "step",
             [_by_step(steps, "staleness", lambda step: step.staleness, "g")],
-            rule=Rule(picture.max_staleness, f"bound {picture.max_staleness}") if picture.max_staleness else None,
             from_zero=True,
         ),
         Chart(

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from stepwell.report.picture import RunPicture
-from stepwell.report.tables import moment, table
+from stepwell.report.tables import listing, moment, table
 
 _ROWS = 200
 """Most of them listed one by one."""
@@ -51,14 +51,14 @@ def failures_table(picture: RunPicture) -> str:
     if not by_kind:
         return "<p>None: no process was lost, no rollout failed, nothing stalled.</p>"
     rows = [_kind(kind, found) for kind, found in sorted(by_kind.items(), key=lambda item: -len(item[1]))]
-    return table("By kind", ["kind", "count", "first, UTC", "last, UTC", "seconds lost", "most frequent cause"], rows)
+    return listing("By kind", ["kind", "count", "first, UTC", "last, UTC", "seconds lost", "most frequent cause"], rows)
 
 
 def disturbances_table(picture: RunPicture) -> str:
     """Each of them, by time; nothing where there are none."""
     told = [[moment(each.time_s), each.kind, each.where, each.detail] for each in disturbances(picture)]
     more = f"<p>{len(told) - _ROWS} more are in the ledger.</p>" if len(told) > _ROWS else ""
-    return table("", ["time, UTC", "what", "where", "detail"], told[:_ROWS]) + more if told else ""
+    return listing("", ["time, UTC", "what", "where", "detail"], told[:_ROWS]) + more if told else ""
 
 
 def ends_table(picture: RunPicture) -> str:

@@ -2,7 +2,7 @@
 
 from stepwell.report.picture import RunPicture
 from stepwell.report.standing import act_words
-from stepwell.report.tables import moment, table
+from stepwell.report.tables import listing, moment
 
 _ROWS = 200
 """Most of them listed one by one."""
@@ -17,4 +17,4 @@ def operators_table(picture: RunPicture) -> str:
         return "<p>None: no operator acted, and the run asked for none.</p>"
     told = [[moment(time_s), *words] for time_s, *words in sorted(rows)]
     more = f"<p>{len(told) - _ROWS} more are in the ledger.</p>" if len(told) > _ROWS else ""
-    return table("", ["time, UTC", "who", "what", "why"], told[:_ROWS]) + more
+    return listing("", ["time, UTC", "who", "what", "why"], told[:_ROWS]) + more

@@ -15,16 +15,27 @@ def moment(time_s: float) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of plain text; columns after the first are set to the right if they hold numbers."""
-    numeric = [all(_is_number(row[column]) for row in rows) for column in range(len(head))]
+    """A table of plain text that scrolls where it is too wide; columns of numbers are set to the right."""
+    numeric = [_is_numeric([row[column] for row in rows]) for column in range(len(head))]
     kinds = ['class="n"' if is_numeric else "" for is_numeric in numeric]
+    cells = [[f"<td {kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)] for row in rows]
+    return f'<div class="wide">{_table("", caption, head, kinds, cells)}</div>'
+
+
+def listing(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of words, which a narrow screen shows row by row, each cell with its column's name."""
+    names = [escape(name, quote=True) for name in head]
+    cells = [
+        [f'<td data-name="{name}">{escape(cell)}</td>' for cell, name in zip(row, names, strict=True)] for row in rows
+    ]
+    return _table('class="listing"', caption, head, [""] * len(head), cells)
+
+
+def _table(kind: str, caption: str, head: Sequence[str], kinds: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     header = "".join(f'<th scope="col" {kind}>{escape(name)}</th>' for name, kind in zip(head, kinds, strict=True))
-    body = "".join(
-        f"<tr>{''.join(f'<td {kind}>{escape(cell)}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{title}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f"<table {kind}>{title}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def validations_table(picture: RunPicture) -> str:
@@ -92,8 +103,10 @@ def _k(picture: RunPicture) -> int:
     return next((result.k for dataset in picture.datasets for result in picture.results(dataset) if result.k), 1)
 
 
+def _is_numeric(cells: Sequence[str]) -> bool:
+    return any(cell != "–" for cell in cells) and all(map(_is_number, cells))
+
+
 def _is_number(cell: str) -> bool:
-    return (
-        cell == "–"
-        or cell.replace(" – ", "").replace(",", "").lstrip("+-").replace("e-", "").replace(".", "").isdigit()
-    )
+    plain = cell.replace(" – ", "").replace(",", "").removesuffix("%").lstrip("+-").replace("e-", "").replace(".", "")
+    return cell == "–" or plain.isdigit()

@@ -5,7 +5,7 @@ from html import escape
 from typing import Any
 
 from stepwell.audit.verification import Verification
-from stepwell.report.tables import moment, table
+from stepwell.report.tables import listing, moment
 
 _FINDINGS = 5
 """Findings of a rule that the page names."""
@@ -82,7 +82,7 @@ def verified_section(run: str, head_seq: int, head_hash: str, verified: Verified
         f"<p>Begun {moment(verified.at_s)} UTC by <code>stepwell report</code>, with the rules of <code>stepwell audit "
         "verify</code>: each event was hashed again from its stored bytes, and each blob that an event names. That no "
         "other ledger was put in the place of this one is shown only by a head that was kept elsewhere.</p>"
-        f"{_findings(verified)}{table('', ['rule', 'what it holds', 'checked', 'outcome'], rules)}"
+        f"{_findings(verified)}{listing('', ['rule', 'what it holds', 'checked', 'outcome'], rules)}"
     )
 
 
