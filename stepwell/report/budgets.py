@@ -2,7 +2,7 @@
 
 from stepwell.health.usage import MEASURES, amount_words
 from stepwell.report.picture import RunPicture
-from stepwell.report.tables import table
+from stepwell.report.tables import listing
 
 _NAMES = {
     "steps": "steps",
@@ -18,10 +18,13 @@ def budgets_table(picture: RunPicture) -> str:
     usage, limits = picture.standing.usage, picture.limits
     amounts: dict[str, float | None] = {"steps": float(len(picture.done_steps))}
     amounts |= {name: None if usage is None else measure.of(usage) for name, measure in MEASURES.items()}
-    rows = [_row(name, amount, limits.get(name), name in picture.moved_limits) for name, amount in amounts.items()]
+    rows = [
+        _row(name, amount, limits.get(name), name in picture.standing.operators.limits)
+        for name, amount in amounts.items()
+    ]
     head = ["measure", "used", "limit in force", "share", "set by"]
     note = "" if usage else "<p class='soft'>No usage was recorded: nothing watched the run for a minute.</p>"
-    return table("", head, rows) + note
+    return listing("", head, rows) + note
 
 
 def _row(name: str, amount: float | None, limit: float | None, is_moved: bool) -> list[str]:

@@ -51,7 +51,7 @@ def failures_table(picture: RunPicture) -> str:
     if not by_kind:
         return "<p>None: no process was lost, no rollout failed, nothing stalled.</p>"
     rows = [_kind(kind, found) for kind, found in sorted(by_kind.items(), key=lambda item: -len(item[1]))]
-    return listing("By kind", ["kind", "count", "first, UTC", "last, UTC", "seconds lost", "most frequent cause"], rows)
+    return listing("By kind", ["kind", "count", "first, UTC", "last, UTC", "seconds lost", "main cause"], rows)
 
 
 def disturbances_table(picture: RunPicture) -> str:

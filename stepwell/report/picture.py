@@ -6,7 +6,6 @@ Events of other runs, and verdicts that no rollout of this run asks for, are lef
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from stepwell.events import (
     AttemptOpened,
@@ -32,6 +31,7 @@ from stepwell.report.cover import Activities, Activity, TimeSplit
 from stepwell.report.examples import Examples
 from stepwell.report.fates import FateCount
 from stepwell.report.lengths import Comparison, Spread, compare_lengths
+from stepwell.report.recipe_figures import RecipeFigures, number_of
 from stepwell.report.recovery_work import RecoveryWork, is_after_pause, pause_windows, recovery_work
 from stepwell.report.rollout_lengths import RolloutLengths
 from stepwell.report.rollouts import Recovery, RecoveryKind, Rollouts
@@ -50,7 +50,7 @@ def seconds_of(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
-class RunPicture:
+class RunPicture(RecipeFigures):
     """What a person wants to know of a run.
 
     Args:
@@ -59,7 +59,7 @@ class RunPicture:
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self.recipe: dict[str, Any] = {}
+        super().__init__()
         self.recipe_digest = ""
         self.created_s: float | None = None
         self.finished: RunFinished | None = None
@@ -89,33 +89,6 @@ class RunPicture:
         self._recoveries: list[Recovery] = []
         self._lengths = RolloutLengths()
         self._next_seq: dict[str, int] = {}
-
-    @property
-    def target(self) -> float | None:
-        """pass@k that ends the run, if it has one."""
-        return _number(self.recipe, "validation", "target")
-
-    @property
-    def max_steps(self) -> int | None:
-        """Training steps of the whole run."""
-        steps = _number(self.recipe, "run", "max_steps")
-        return None if steps is None else int(steps)
-
-    @property
-    def mismatch_bound(self) -> float | None:
-        """Bound on a step's mean |log-probability by the trainer - by the engine|, in nats."""
-        return _number(self.recipe, "run", "mismatch_bound")
-
-    @property
-    def max_staleness(self) -> int | None:
-        """Most versions that may lie between a batch's generation and its training, by the recipe."""
-        bound = _number(self.recipe, "run", "max_staleness")
-        return None if bound is None else int(bound)
-
-    @property
-    def recipe_name(self) -> str:
-        """Name of the recipe, empty before the run's first event."""
-        return str(self.recipe.get("name", ""))
 
     @property
     def recoveries(self) -> list[Recovery]:
@@ -148,11 +121,6 @@ class RunPicture:
     def worker_lanes(self) -> list[Lane]:
         """Rollouts under way by worker."""
         return self.timeline.lanes(self.newest_s or 0.0, self.recoveries)
-
-    @property
-    def moved_limits(self) -> frozenset[str]:
-        """Names of the limits that an operator set."""
-        return frozenset(self.standing.operators.limits)
 
     @property
     def limits(self) -> dict[str, float | None]:
@@ -316,7 +284,7 @@ class RunPicture:
 
     def _engine_started(self, stream: str, event: EngineStarted, time_s: float) -> None:
         self._engines += 1
-        if self._engines > (_number(self.recipe, "engines") or 1):
+        if self._engines > (number_of(self.recipe, "engines") or 1):
             self._recoveries.append(Recovery(time_s, RecoveryKind.ENGINE_RESTARTED, stream, f"on {event.worker}"))
 
     def _trainer_attempt(self, stream: str, event: AttemptOpened, time_s: float) -> None:
@@ -327,11 +295,3 @@ class RunPicture:
             detail = f"by {event.worker}"
             self._recoveries.append(Recovery(time_s, RecoveryKind.TRAINER_RETAKEN, stream, detail, lost_s))
         self._trainer, self._trainer_owes, self._trainer_began_s = event, True, time_s
-
-
-def _number(recipe: dict[str, Any], *path: str) -> float | None:
-    """A number of a recipe; None where it is not set."""
-    value: Any = recipe
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return float(value) if isinstance(value, int | float) else None

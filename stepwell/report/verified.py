@@ -82,7 +82,8 @@ def verified_section(run: str, head_seq: int, head_hash: str, verified: Verified
         f"<p>Begun {moment(verified.at_s)} UTC by <code>stepwell report</code>, with the rules of <code>stepwell audit "
         "verify</code>: each event was hashed again from its stored bytes, and each blob that an event names. That no "
         "other ledger was put in the place of this one is shown only by a head that was kept elsewhere.</p>"
-        f"{_findings(verified)}{listing('', ['rule', 'what it holds', 'checked', 'outcome'], rules)}"
+        f"{_findings(verified)}<details><summary>The rules</summary>"
+        f"{listing('', ['rule', 'what it holds', 'checked', 'outcome'], rules)}</details>"
     )
 
 
