@@ -65,6 +65,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def is_verified_unasked(picture: "RunPicture") -> bool:
+    """Whether the page of a run is written with an audit of it: one that is over, and small enough."""
+    return picture.finished is not None and picture.events <= VERIFIED_UP_TO
+
+
 async def _look(
     addresses: "Addresses", name: str, page: Path | None, wanted: bool | None
 ) -> "tuple[RunPicture, Verified | None]":
@@ -84,7 +89,7 @@ async def _look(
         await follower.refresh()
         picture = follower.picture
         if wanted is None:
-            wanted = page is not None and picture.finished is not None and picture.events <= VERIFIED_UP_TO
+            wanted = page is not None and is_verified_unasked(picture)
         verified = await verify_run(addresses, name) if wanted else None
         if page is not None:
             await write_page(reader, picture, page, verified)

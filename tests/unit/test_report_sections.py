@@ -3,6 +3,9 @@
 import re
 from dataclasses import replace
 
+import pytest
+
+from cli.report import is_verified_unasked
 from stepwell.events import StepTrained
 from stepwell.report.budgets import budgets_table
 from stepwell.report.curves import curves
@@ -13,6 +16,7 @@ from stepwell.report.picture import RunPicture
 from stepwell.report.steps import StepPicture
 from stepwell.report.verified import verified_section
 from tests.report_story import audited, eventful_page, eventful_picture
+from tests.synthetic_run import learning_run
 from tests.told import told
 
 HOSTILE = "</pre><script>alert(1)</script>"
@@ -92,6 +96,16 @@ def test_a_page_that_was_not_verified_says_so_and_how_to() -> None:
     assert "Not verified when this page was written" in page
     assert "stepwell report micro-1 --verify" in page
     assert "rules hold" not in page
+
+
+def test_a_run_that_is_over_is_verified_unasked_unless_it_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    over, running = RunPicture("micro-1"), RunPicture("micro-1")
+    over.see_all(learning_run(1).told)
+    running.see_all(learning_run(1, finish=False).told)
+    assert is_verified_unasked(over)
+    assert not is_verified_unasked(running)
+    monkeypatch.setattr("cli.report.VERIFIED_UP_TO", over.events - 1)
+    assert not is_verified_unasked(over)
 
 
 async def test_a_verified_page_names_rules_events_head_and_time() -> None:
