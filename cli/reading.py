@@ -7,23 +7,23 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import quote
 
 from activities.stores import NoSuchRun
 from db.blobs import BlobStore
 from db.database import Database
-from db.errors import BlobMissing
 from db.ledger import Ledger
 from db.objects import ObjectStore
 from db.recorded import START, Position, Recorded
 from db.run_source import SourceReader
 from db.workers import LastWorker, LiveWorker, WorkerLeases
-from stepwell.agent.turn import TurnPayload
-from stepwell.events import RolloutGraded, TurnRecorded
+from stepwell.events import RolloutGraded
 from stepwell.events.streams import verdict_stream
 from stepwell.nearest_names import did_you_mean
-from stepwell.report.examples import Example, Transcript, TranscriptTurn
+from stepwell.report.examples import Transcript
 from stepwell.report.picture import RunPicture
+from stepwell.report.transcripts import transcripts
 from workers.services.addresses import Addresses
 from workflows.ids import run_id
 
@@ -143,8 +143,8 @@ class Reader:
         Raises:
             DatabaseUnavailable, BlobStoreUnavailable: no answer.
         """
-        told = [await self._transcript(example) for example in picture.examples.rollouts]
-        return [transcript for transcript in told if transcript is not None]
+        source = await self.source(picture.run)
+        return await source.answer(partial(transcripts, examples=picture.examples.rollouts))
 
     async def _verdicts(self, events: list[Recorded]) -> list[Recorded]:
         """Verdicts that were reached for these events; one that was reused took no time."""
@@ -158,28 +158,6 @@ class Reader:
             by_stream = await self._ledger.read_many(streams[start : start + _VERDICTS])
             found += [each for stream in by_stream.values() for each in stream]
         return found
-
-    async def _transcript(self, example: Example) -> Transcript | None:
-        recorded = await self._ledger.read(example.stream)
-        events = [each.event for each in recorded if isinstance(each.event, TurnRecorded)]
-        last = max((event.epoch for event in events), default=0)
-        turns = [event for event in events if event.epoch == last]
-        try:
-            blobs = await self.blobs.get_many(event.payload for event in turns)
-        except BlobMissing:
-            return None
-        said = [(event, TurnPayload.model_validate_json(blobs[event.payload])) for event in turns]
-        return Transcript(
-            title=example.why,
-            stream=example.stream,
-            score=example.score,
-            turns=tuple(
-                TranscriptTurn(
-                    payload.action.tool, payload.action.arguments, payload.observation, event.generated_tokens
-                )
-                for event, payload in said
-            ),
-        )
 
 
 class Follower:

@@ -3,13 +3,11 @@
 import asyncio
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 from rich.console import Console
 
 from cli.asking import Asked, Word, ask_once
 from cli.live import LiveView, make_view
-from cli.live.page_file import write_page
 from cli.reading import Follower, open_reader, workflow_page
 from stepwell.report.picture import RunPicture
 from workers.services.addresses import Addresses
@@ -17,24 +15,6 @@ from workers.services.watch import quieten_client, watched
 
 REFRESH_S = 0.5
 """Between two looks at the ledger."""
-
-
-async def look(addresses: Addresses, run: str, page: Path | None = None) -> RunPicture:
-    """How a run stands now; its page is written too if a place is given.
-
-    Raises:
-        NoSuchRun: there is none of this name.
-        CannotWrite: the page cannot be written there.
-        DatabaseUnavailable, BlobStoreUnavailable: no answer.
-        UnknownEvent: an event of a newer Stepwell.
-    """
-    async with open_reader(addresses) as reader:
-        await reader.require(run)
-        follower = Follower(reader, run)
-        await follower.refresh()
-        if page is not None:
-            await write_page(reader, follower.picture, page)
-        return follower.picture
 
 
 @dataclass(frozen=True)
@@ -48,7 +28,13 @@ class Seen:
 
 
 async def look_and_ask(addresses: Addresses, run: str) -> Seen:
-    """How a run stands now, and what its workflow says; a run that is over says no more. Raises as `look`."""
+    """How a run stands now, and what its workflow says; a run that is over says no more.
+
+    Raises:
+        NoSuchRun: there is none of this name.
+        DatabaseUnavailable, BlobStoreUnavailable: no answer.
+        UnknownEvent: an event of a newer Stepwell.
+    """
     async with open_reader(addresses) as reader:
         await reader.require(run)
         follower = Follower(reader, run)
@@ -58,7 +44,7 @@ async def look_and_ask(addresses: Addresses, run: str) -> Seen:
 
 
 async def follow(addresses: Addresses, run: str, console: Console) -> RunPicture:
-    """Shows a run live until it has ended, and waits for stores that are away. Raises as `look`."""
+    """Shows a run live until it has ended, and waits for stores that are away. Raises as `look_and_ask`."""
     quieten_client()
     async with open_reader(addresses, wait_s=math.inf) as reader:
         await reader.require(run)

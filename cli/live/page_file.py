@@ -8,6 +8,7 @@ from cli.reading import Reader
 from stepwell.audit.provenance.overview import overview
 from stepwell.report.page import render_page
 from stepwell.report.picture import RunPicture
+from stepwell.report.verified import Verified
 from workers.services.home import Home
 
 
@@ -20,15 +21,21 @@ def default_page(run: str) -> Path:
     return Home.of(None).root / "reports" / f"{run}.html"
 
 
-async def write_page(reader: Reader, picture: RunPicture, path: Path) -> None:
+async def write_page(reader: Reader, picture: RunPicture, path: Path, verified: Verified | None = None) -> None:
     """Writes a run's page, whole or not at all; one that is there is replaced.
+
+    Args:
+        reader: Reads the run.
+        picture: Of the run.
+        path: Where the page goes.
+        verified: What an audit said of the run just now, if there was one.
 
     Raises:
         CannotWrite: the file system refuses.
         DatabaseUnavailable, BlobStoreUnavailable: no answer.
     """
     provenance = await (await reader.source(picture.run)).answer(overview)
-    page = render_page(picture, await reader.transcripts(picture), provenance)
+    page = render_page(picture, await reader.transcripts(picture), provenance, verified)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

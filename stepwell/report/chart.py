@@ -148,7 +148,11 @@ def _rule(rule: Rule, y: float) -> str:
 
 def _band(series: Series, place_x: Callable[[float], float], place_y: Callable[[float], float]) -> str:
     """The intervals: a bar at each point, and a band where there are enough points to show a course."""
-    ends = [(place_x(p.x), place_y(p.low), place_y(p.high)) for p in series.points if p.low is not None and p.high]
+    ends = [
+        (place_x(p.x), place_y(p.low), place_y(p.high))
+        for p in series.points
+        if p.low is not None and p.high is not None
+    ]
     if not ends:
         return ""
     bars = "".join(

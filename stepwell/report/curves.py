@@ -19,6 +19,7 @@ def curves(picture: RunPicture) -> list[Chart]:
     """The learning curves, the most telling first."""
     steps = picture.done_steps
     bound, target = picture.mismatch_bound, picture.target
+    bound_words = "" if picture.max_staleness is None else f", bound {picture.max_staleness}"
     return [
         _passes(picture, "pass-k", lambda shown: shown.pass_k, lambda shown: shown.pass_k_interval, target),
         Chart("reward", "Reward by step", "step", _reward(steps)),
@@ -44,6 +45,21 @@ def curves(picture: RunPicture) -> list[Chart]:
             "Mean −log-prob of generated tokens, nats",
             "step",
             [_by_step(steps, "entropy", lambda step: step.entropy, ".4f")],
+            from_zero=True,
+        ),
+        _lengths(picture),
+        Chart(
+            "masks",
+            "Share of rollouts without a part in the loss",
+            "step",
+            [Series("masked", _mask_points(steps))],
+            from_zero=True,
+        ),
+        Chart(
+            "staleness",
+            f"Versions between generation and training{bound_words}",
+            "step",
+            [_by_step(steps, "staleness", lambda step: step.staleness, "g")],
             from_zero=True,
         ),
         Chart(
@@ -92,6 +108,27 @@ def _reward(steps: Sequence[StepPicture]) -> list[Series]:
         Series("each step", raw.points, "quiet", line=False),
         Series(f"mean of {_SMOOTH} steps", smooth, "first", dots=False),
     ]
+
+
+def _lengths(picture: RunPicture) -> Chart:
+    """Mean length of a step's rollouts, between the tenth and the ninetieth percentile."""
+    points: list[Point] = []
+    for step, lengths in picture.lengths_by_step.items():
+        tenth, median, ninetieth, longest = lengths.quantiles
+        tip = f"step {step}: mean {lengths.mean:,.1f} tokens, 10 % {tenth:,}, median {median:,}, 90 % {ninetieth:,}, "
+        points.append(Point(step, lengths.mean, f"{tip}longest {longest:,}", tenth, ninetieth))
+    series = [Series("mean", points)]
+    return Chart("lengths", "Tokens generated a rollout, 10th to 90th percentile", "step", series, from_zero=True)
+
+
+def _mask_points(steps: Sequence[StepPicture]) -> list[Point]:
+    points: list[Point] = []
+    for step in steps:
+        rate = step.mask_rate
+        if rate is not None:
+            why = ", ".join(f"{count} {cause}" for cause, count in step.masks.items())
+            points.append(Point(step.step, rate, f"step {step.step}: {rate:.1%}{f' ({why})' if why else ''}"))
+    return points
 
 
 def _by_step(

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 from stepwell.events import RolloutGraded
 from stepwell.events.base import Event
+from stepwell.report.patch import FilePatch
+from stepwell.tasks.grading.verdict import Score
 
 
 @dataclass(frozen=True)
@@ -19,6 +21,8 @@ class TranscriptTurn:
     """What the agent was told."""
     generated_tokens: int
     """Tokens of the turn."""
+    text: str | None = None
+    """What the policy wrote, control tokens included; None where its tokenizer is not stored."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,22 @@ class Transcript:
     """Of its verdict."""
     turns: tuple[TranscriptTurn, ...]
     """In order."""
+    task: str = ""
+    """Id of its task; empty where that is not stored."""
+    issue: str = ""
+    """What the agent was told."""
+    version: int | None = None
+    """Weight version that generated it."""
+    end: str = ""
+    """Why the agent's episode ended."""
+    advantage: float | None = None
+    """In its step's batch; None where it has no part in one."""
+    mask: str = ""
+    """Why it has no part in the loss; empty if it has."""
+    patch: tuple[FilePatch, ...] | None = None
+    """What it changed; None where that is not stored."""
+    verdict: Score | None = None
+    """Result of each hidden test; None where it is not stored."""
 
 
 class Example(NamedTuple):

@@ -11,22 +11,26 @@ from importlib import resources
 
 from stepwell.audit.provenance.overview import Overview
 from stepwell.health.usage import amount_words
+from stepwell.report.budgets import budgets_table
 from stepwell.report.cover import TimeSplit
 from stepwell.report.curves import curves
 from stepwell.report.digests import short_digests
 from stepwell.report.examples import Transcript
+from stepwell.report.failures import disturbances_table, ends_table, failures_table
 from stepwell.report.fate_tables import fates_table, lengths_table
+from stepwell.report.operator_table import operators_table
 from stepwell.report.picture import RunPicture
 from stepwell.report.provenance import provenance_section
 from stepwell.report.tables import (
-    disturbances_table,
     moment,
     recipe_lines,
     steps_table,
-    transcript,
     validations_table,
 )
 from stepwell.report.time_chart import time_figure
+from stepwell.report.transcript_html import transcript
+from stepwell.report.verified import Verified, verified_line, verified_section
+from stepwell.report.worker_chart import worker_figure
 
 _ENDS = {
     "target": ("good", "Reached its target"),
@@ -36,13 +40,19 @@ _ENDS = {
 }
 
 
-def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = (), provenance: Overview | None = None) -> str:
+def render_page(
+    picture: RunPicture,
+    transcripts: Sequence[Transcript] = (),
+    provenance: Overview | None = None,
+    verified: Verified | None = None,
+) -> str:
     """The whole page.
 
     Args:
         picture: Of the run, finished or not.
         transcripts: Rollouts to show as examples.
         provenance: Where its last score comes from.
+        verified: What an audit said of it just now, if there was one.
     """
     style, script = _asset("page.css"), _asset("page.js")
     policy = f"default-src 'none'; img-src data:; style-src '{_source(style)}'; script-src '{_source(script)}'"
@@ -59,7 +69,7 @@ def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = (), pro
 <body>
 <header>
 <h1>{escape(picture.run)}</h1>
-{_lead(picture)}{_tainted(provenance)}
+{_lead(picture, verified)}{_tainted(provenance)}
 {_numbers(picture)}
 </header>
 <main>
@@ -69,12 +79,20 @@ def render_page(picture: RunPicture, transcripts: Sequence[Transcript] = (), pro
 <div class="panel">{validations_table(picture)}</div>
 <h2>Where the time went</h2>
 <div class="panel">{_time(picture)}</div>
+<h2>Rollouts by worker</h2>
+<div class="panel">{worker_figure(picture)}</div>
 <h2>Prompts and their fates</h2>
-<div class="panel">{fates_table(picture)}{lengths_table(picture)}</div>
+<div class="panel">{fates_table(picture)}{ends_table(picture)}{lengths_table(picture)}</div>
 <h2>Failures and recoveries</h2>
-<div class="panel">{disturbances_table(picture)}<p class="soft">{_work(picture)}</p></div>
+<div class="panel">{failures_table(picture)}<p class="soft">{_work(picture)}</p>{_each(picture)}</div>
+<h2>Budgets</h2>
+<div class="panel">{budgets_table(picture)}</div>
+<h2>What operators did</h2>
+<div class="panel">{operators_table(picture)}</div>
 {_transcripts(transcripts)}
 {_provenance(provenance)}
+<h2 id="verified">How it was verified</h2>
+<div class="panel">{verified_section(picture.run, picture.head_seq, picture.head_hash, verified)}</div>
 <h2>Details</h2>
 <details><summary>Every step</summary>{steps_table(picture)}</details>
 <details><summary>Resolved recipe</summary><pre>{escape(recipe_lines(picture.recipe))}</pre></details>
@@ -95,7 +113,7 @@ def _source(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _lead(picture: RunPicture) -> str:
+def _lead(picture: RunPicture, verified: Verified | None) -> str:
     kind, words = ("", "Not finished")
     if picture.finished is not None:
         kind, words = _ENDS[picture.finished.end]
@@ -106,6 +124,7 @@ def _lead(picture: RunPicture) -> str:
         parts.append(f"recipe {escape(picture.recipe_name)}")
     if picture.created_s is not None:
         parts.append(f"begun {moment(picture.created_s)} UTC")
+    parts.append(verified_line(verified))
     return f'<p class="lead">{" · ".join(parts)}</p>'
 
 
@@ -170,6 +189,11 @@ def _work(picture: RunPicture) -> str:
     return escape(f"{words[0].upper()}{words[1:]}.")
 
 
+def _each(picture: RunPicture) -> str:
+    listed = disturbances_table(picture)
+    return f"<details><summary>One by one</summary>{listed}</details>" if listed else ""
+
+
 def _transcripts(transcripts: Sequence[Transcript]) -> str:
     if not transcripts:
         return ""
@@ -192,6 +216,5 @@ def _footer(picture: RunPicture) -> str:
     as_of = f" as of {moment(picture.newest_s)} UTC" if picture.newest_s is not None else ""
     return (
         f"<p>Written by Stepwell from the ledger{as_of}. Head of <span class='mono'>run/{escape(picture.run)}</span> "
-        f"#{picture.head_seq}: <span class='mono'>{picture.head_hash}</span>. "
-        f"<code>stepwell audit verify {escape(picture.run)}</code> checks everything that it commits to.</p>"
+        f"#{picture.head_seq}: <span class='mono'>{picture.head_hash}</span>.</p>"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from stepwell.events import GroupClosed, RolloutEnded, RolloutGraded, TurnRecorded
 from stepwell.events.base import Event
 from stepwell.events.group_closed import Fate
-from stepwell.report.lengths import Length
+from stepwell.report.lengths import Length, Spread, spread
 from stepwell.rl.masks import mask_scored
 
 
@@ -47,6 +47,14 @@ class RolloutLengths:
                 self._fates[stream.removeprefix("prompt/")] = event.fate
             case _:
                 pass
+
+    def by_step(self) -> dict[int, Spread]:
+        """Tokens that the ended rollouts of each step generated."""
+        tokens: dict[int, list[int]] = {}
+        for stream, rollout in self._rollouts.items():
+            if rollout.ended is not None:
+                tokens.setdefault(int(stream.split("/")[2]), []).append(rollout.ended.generated_tokens)
+        return {step: spread(tokens[step]) for step in sorted(tokens)}
 
     def lengths(self, *, overlong_filtering: bool) -> list[Length]:
         """Of each rollout that generated something and whose prompt has its fate."""

@@ -1,6 +1,6 @@
 """Rollouts under way, tokens generated, and what had to be done over."""
 
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -114,6 +114,8 @@ class Rollouts:
     """Of the graded, with score 1."""
     reused_verdicts: int = 0
     """Of the graded, whose tree had been graded before."""
+    ends: Counter[str] = field(default_factory=lambda: Counter[str]())
+    """Of the ended, by why they did."""
     attempts: int = 0
     """At all of them."""
     turns: int = 0
@@ -156,6 +158,7 @@ class Rollouts:
                 self.recoveries.append(Recovery(time_s, RecoveryKind.ROLLOUT_RESTARTED, stream, detail))
             case RolloutEnded():
                 self.ended += 1
+                self.ends[event.reason] += 1
                 self.verdict_keys.add(event.verdict_key)
                 self._of(stream).ended = True
             case RolloutGraded():

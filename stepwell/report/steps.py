@@ -1,6 +1,6 @@
 """What is known of one training step, filled in as its events arrive."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from stepwell.events import StepAdmitted, StepTrained
 
@@ -25,6 +25,8 @@ class StepPicture:
     """Rollouts in its batch."""
     masked: int | None = None
     """Of them, without a vote."""
+    masks: dict[str, int] = field(default_factory=lambda: dict[str, int]())
+    """Rollouts under each cause of a mask, as the trainer counted them: those that it found itself among them."""
     reward_mean: float | None = None
     """Mean score of the graded rollouts."""
     loss: float | None = None
@@ -54,6 +56,18 @@ class StepPicture:
         return self.trained_s is not None and self.admitted_s is not None
 
     @property
+    def staleness(self) -> int | None:
+        """Versions between the one that generated it and the one that it was applied to."""
+        return None if self.generated_by is None else self.step - self.generated_by
+
+    @property
+    def mask_rate(self) -> float | None:
+        """Share of its rollouts that had no part in the loss, 0 to 1."""
+        if not self.rollouts:
+            return None
+        return (sum(self.masks.values()) if self.masks else self.masked or 0) / self.rollouts
+
+    @property
     def step_s(self) -> float | None:
         """Wall clock from the later of its dispatch and the previous step's end to its own end: what it adds to the
         run, validations left out."""
@@ -77,5 +91,10 @@ class StepPicture:
         self.clip_fraction = metrics.get("clip_fraction")
         tokens = metrics.get("tokens")
         self.trained_tokens = None if tokens is None else int(tokens)
+        self.masks = {
+            name.removeprefix("masked_"): int(count)
+            for name, count in sorted(metrics.items())
+            if name.startswith("masked_") and count
+        }
         self.training_s = event.duration_s
         self.previous_trained_s = previous_trained_s

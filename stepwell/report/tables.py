@@ -1,4 +1,4 @@
-"""The page's tables, and its collapsed parts."""
+"""The page's tables, and its recipe."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,12 +6,7 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from stepwell.report.examples import Transcript
 from stepwell.report.picture import RunPicture
-from stepwell.report.standing import act_words
-
-_ROWS = 200
-"""Most recoveries and failures listed one by one."""
 
 
 def moment(time_s: float) -> str:
@@ -20,16 +15,27 @@ def moment(time_s: float) -> str:
 
 
 def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of plain text; columns after the first are set to the right if they hold numbers."""
-    numeric = [all(_is_number(row[column]) for row in rows) for column in range(len(head))]
+    """A table of plain text that scrolls where it is too wide; columns of numbers are set to the right."""
+    numeric = [_is_numeric([row[column] for row in rows]) for column in range(len(head))]
     kinds = ['class="n"' if is_numeric else "" for is_numeric in numeric]
+    cells = [[f"<td {kind}>{escape(cell)}</td>" for cell, kind in zip(row, kinds, strict=True)] for row in rows]
+    return f'<div class="wide">{_table("", caption, head, kinds, cells)}</div>'
+
+
+def listing(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of words, which a narrow screen shows row by row, each cell with its column's name."""
+    names = [escape(name, quote=True) for name in head]
+    cells = [
+        [f'<td data-name="{name}">{escape(cell)}</td>' for cell, name in zip(row, names, strict=True)] for row in rows
+    ]
+    return _table('class="listing"', caption, head, [""] * len(head), cells)
+
+
+def _table(kind: str, caption: str, head: Sequence[str], kinds: Sequence[str], cells: Sequence[Sequence[str]]) -> str:
     header = "".join(f'<th scope="col" {kind}>{escape(name)}</th>' for name, kind in zip(head, kinds, strict=True))
-    body = "".join(
-        f"<tr>{''.join(f'<td {kind}>{escape(cell)}</td>' for cell, kind in zip(row, kinds, strict=True))}</tr>"
-        for row in rows
-    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{title}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f"<table {kind}>{title}<thead><tr>{header}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def validations_table(picture: RunPicture) -> str:
@@ -75,42 +81,9 @@ def steps_table(picture: RunPicture) -> str:
     return table("", head, rows) if rows else "<p>No step is trained yet.</p>"
 
 
-def disturbances_table(picture: RunPicture) -> str:
-    """What failed and what was taken up again, by time."""
-    rows = [(each.time_s, str(each.kind), each.stream, each.detail) for each in picture.recoveries]
-    rows += [(each.time_s, f"failed: {each.failure}", each.stream, each.cause) for each in picture.rollouts.failures]
-    standing = picture.standing
-    rows += [(time_s, act_words(act), f"operator {act.who}", act.reason) for time_s, act in standing.acts]
-    rows += [(time_s, "an operator was asked", raised.hold, raised.cause) for time_s, raised in standing.raised]
-    for stall in standing.health.stalls:
-        lasted = "to the end" if stall.ended_s is None else f"for {stall.ended_s - stall.began_s:.0f} s"
-        rows.append((stall.began_s, f"stalled {lasted}", stall.what, stall.cause))
-    if not rows:
-        return "<p>None: no process was lost, no rollout failed, nothing stalled, no operator acted.</p>"
-    told = [[moment(time_s), *words] for time_s, *words in sorted(rows)]
-    more = f"<p>{len(told) - _ROWS} more are in the ledger.</p>" if len(told) > _ROWS else ""
-    return table("", ["time, UTC", "what", "where", "detail"], told[:_ROWS]) + more
-
-
 def recipe_lines(recipe: dict[str, Any]) -> str:
     """The resolved recipe, a key a line as `--set` takes it."""
     return "\n".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in _flat("", recipe))
-
-
-def transcript(shown: Transcript) -> str:
-    """A rollout, collapsed."""
-    turns = "".join(
-        f'<li><p class="action"><b>{escape(turn.tool)}</b> '
-        f"{' '.join(f'<code>{escape(value)}</code>' for value in turn.arguments.values())}"
-        f'<span class="soft"> {turn.generated_tokens} tokens</span></p>'
-        + (f"<pre>{escape(turn.observation)}</pre>" if turn.observation else "")
-        + "</li>"
-        for turn in shown.turns
-    )
-    return (
-        f"<details><summary>{escape(shown.title)}, score {shown.score:g} "
-        f'<span class="soft">{escape(shown.stream)}</span></summary><ol class="turns" start="0">{turns}</ol></details>'
-    )
 
 
 def _flat(prefix: str, recipe: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -130,8 +103,10 @@ def _k(picture: RunPicture) -> int:
     return next((result.k for dataset in picture.datasets for result in picture.results(dataset) if result.k), 1)
 
 
+def _is_numeric(cells: Sequence[str]) -> bool:
+    return any(cell != "–" for cell in cells) and all(map(_is_number, cells))
+
+
 def _is_number(cell: str) -> bool:
-    return (
-        cell == "–"
-        or cell.replace(" – ", "").replace(",", "").lstrip("+-").replace("e-", "").replace(".", "").isdigit()
-    )
+    plain = cell.replace(" – ", "").replace(",", "").removesuffix("%").lstrip("+-").replace("e-", "").replace(".", "")
+    return cell == "–" or plain.isdigit()

@@ -1,4 +1,4 @@
-"""The page at the end of a run, opened in headless Chromium."""
+"""The page at the end of a run, opened in headless Chromium: on a desk, on a phone, in the dark, on paper."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from stepwell.audit.provenance.overview import overview
-from stepwell.report.examples import Transcript, TranscriptTurn
 from stepwell.report.page import render_page
 from stepwell.report.picture import RunPicture
 from tests.audited_run import write_run
 from tests.book import MemoryBook
 from tests.provenance_source import whole_source
+from tests.report_story import eventful_page
 from tests.run_plan import Plan
 from tests.synthetic_run import learning_run
 
@@ -40,11 +40,38 @@ FLAGS = (
     "--virtual-time-budget=4000",
 )
 HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
-CHARTS = ["entropy", "grad-norm", "loss", "mismatch", "pass-1", "pass-k", "reward", "tokens"]
+CHARTS = [
+    *("entropy", "grad-norm", "lengths", "loss", "masks", "mismatch"),
+    *("pass-1", "pass-k", "reward", "staleness", "tokens"),
+]
+SECTIONS = [
+    "Learning",
+    "Validations",
+    "Where the time went",
+    "Rollouts by worker",
+    "Prompts and their fates",
+    "Failures and recoveries",
+    "Budgets",
+    "What operators did",
+    "What the policy did",
+    "How it was verified",
+    "Details",
+]
+FLAT = {"lengths", "masks", "staleness"}
+"""Charts of figures that stay the same throughout this run."""
+READABLE = 4.5
+"""Least contrast of text with what is behind it (WCAG 2.2, success criterion 1.4.3)."""
 
-PROBE = """
-<body style="margin:0"><iframe src="page.html" style="border:0;width:%dpx;height:4000px"></iframe><script>
+PROBE = r"""
+<body style="margin:0"><iframe src="page.html" style="border:0;width:%(width)dpx;height:4000px"></iframe><script>
 const frame = document.querySelector("iframe");
+const light = (color) => {
+  const [red, green, blue] = color.match(/[\d.]+/g).slice(0, 3).map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+};
 frame.onload = () => {
   const page = frame.contentDocument, view = frame.contentWindow;
   const charts = {};
@@ -62,8 +89,34 @@ frame.onload = () => {
       label: parseFloat(view.getComputedStyle(drawing.querySelector(".tick")).fontSize) * at.width / 460,
     };
   }
+  const behind = (element) => {
+    const color = view.getComputedStyle(element).backgroundColor;
+    return /, 0\)$/.test(color) && element.parentElement ? behind(element.parentElement) : color;
+  };
+  const contrast = (element) => {
+    const style = view.getComputedStyle(element);
+    const [one, other] = [light(element.closest("svg") ? style.fill : style.color), light(behind(element))];
+    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+  };
+  const sections = {};
+  for (const heading of page.querySelectorAll("h2")) {
+    const box = heading.nextElementSibling.getBoundingClientRect();
+    sections[heading.textContent] = Math.min(box.width, box.height);
+  }
+  for (const folded of page.querySelectorAll("details")) folded.open = true;
+  const faint = [];
+  const texts = "h1, h2, h3, p, td, th, dt, dd, small, summary, code, li, pre, .diff span, .outcome, a, svg text";
+  for (const text of page.querySelectorAll(texts)) {
+    if (contrast(text) < %(readable)s) faint.push(`${text.tagName} ${text.className}: ${contrast(text)}`);
+  }
+  const clipped = [...page.querySelectorAll("td, th, p, li, pre, summary")]
+    .filter((each) => !each.closest(".wide") && each.getBoundingClientRect().right > view.innerWidth + 1)
+    .map((each) => `${each.tagName}: ${each.textContent.slice(0, 60)}`);
+  const lanes = [...page.querySelectorAll(".workers g path")].map((each) => each.getBoundingClientRect().height);
+  const marks = page.querySelectorAll(".workers .lost, .workers .failed").length;
   const found = {
-    charts, wide: page.documentElement.scrollWidth, paper: view.getComputedStyle(page.body).backgroundColor,
+    charts, sections, faint, clipped, lanes, marks,
+    wide: page.documentElement.scrollWidth, paper: view.getComputedStyle(page.body).backgroundColor,
   };
   const report = document.createElement("pre");
   report.id = "found";
@@ -106,16 +159,9 @@ frame.onload = () => {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the page of a run whose policy wrote HTML."""
-    picture = RunPicture("micro-1")
-    picture.see_all(learning_run(24).told)
-    turn = TranscriptTurn("edit", {"text": HOSTILE}, HOSTILE, 12)
-    book = MemoryBook()
-    asyncio.run(write_run(book, "micro-1", Plan()))
-    provenance = overview(whole_source(book))
-    page = render_page(picture, [Transcript("First solved", "rollout/micro-1/1/0/0", 1.0, (turn,))], provenance)
+    """A folder with the page of a run of which all is told, and whose policy and operators wrote HTML."""
     made = tmp_path_factory.mktemp("page")
-    (made / "page.html").write_text(page, encoding="utf-8")
+    (made / "page.html").write_text(asyncio.run(eventful_page(HOSTILE)), encoding="utf-8")
     return made
 
 
@@ -138,7 +184,7 @@ def open_page(chromium: str, path: Path, *flags: str) -> Opened:
 def probe(chromium: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
     """Opens the page in a window of a width, moves the pointer over each chart, and tells what was seen."""
     harness = folder / f"probe-{width}-{len(flags)}.html"
-    harness.write_text(PROBE % width, encoding="utf-8")
+    harness.write_text(PROBE % {"width": width, "readable": READABLE}, encoding="utf-8")
     opened = open_page(chromium, harness, "--window-size=1400,4100", *flags)
     assert opened.console == []
     found = re.search(r'<pre id="found">(.*?)</pre>', opened.dom, re.DOTALL)
@@ -152,32 +198,53 @@ def test_curves_are_drawn_and_answer_the_pointer(chromium: str, folder: Path, wi
     assert sorted(found["charts"]) == CHARTS
     for name, chart in found["charts"].items():
         assert chart["width"] > 200, name
-        assert chart["height"] > 10, name
+        assert chart["height"] > 10 or name in FLAT, name
         assert re.search(r"\d", chart["tip"]), name
         assert chart["tipInside"], name
         assert chart["named"], name
         assert chart["label"] >= 9, f"{name}: labels of {chart['label']:.1f} px cannot be read"
     assert found["wide"] <= width
+    assert list(found["sections"]) == SECTIONS
+    assert min(found["sections"].values()) > 20, found["sections"]
+    assert len(found["lanes"]) == 4
+    assert min(found["lanes"]) > 0
+    assert found["marks"] == 3
+    assert found["clipped"] == []
+    assert found["faint"] == []
 
 
-def test_a_click_on_a_version_unfolds_the_batch_that_made_it(chromium: str, folder: Path) -> None:
-    (folder / "click.html").write_text(CLICK, encoding="utf-8")
-    assert "<title>false true</title>" in open_page(chromium, folder / "click.html").dom
+def test_a_click_on_a_version_unfolds_the_batch_that_made_it(chromium: str, tmp_path: Path) -> None:
+    picture, book = RunPicture("micro-1"), MemoryBook()
+    picture.see_all(learning_run(24).told)
+    asyncio.run(write_run(book, "micro-1", Plan()))
+    page = render_page(picture, provenance=overview(whole_source(book)))
+    (tmp_path / "page.html").write_text(page, encoding="utf-8")
+    (tmp_path / "click.html").write_text(CLICK, encoding="utf-8")
+    assert "<title>false true</title>" in open_page(chromium, tmp_path / "click.html").dom
 
 
 def test_what_the_policy_wrote_runs_nothing(chromium: str, folder: Path) -> None:
     opened = open_page(chromium, folder / "page.html")
     assert opened.console == []
     assert "<title>micro-1 · Stepwell</title>" in opened.dom
-    assert unescape(opened.dom).count(HOSTILE) == 2
+    assert unescape(opened.dom).count(HOSTILE) > 10
     assert "<img" not in opened.dom
 
 
 def test_the_page_is_dark_where_the_reader_prefers_that(chromium: str, folder: Path) -> None:
-    light = probe(chromium, folder, 1280)["paper"]
-    dark = probe(chromium, folder, 1280, "--blink-settings=preferredColorScheme=0")["paper"]
-    assert light == "rgb(250, 249, 246)"
-    assert dark == "rgb(19, 22, 25)"
+    light = probe(chromium, folder, 1280)
+    dark = probe(chromium, folder, 1280, "--blink-settings=preferredColorScheme=0")
+    assert light["paper"] == "rgb(250, 249, 246)"
+    assert dark["paper"] == "rgb(19, 22, 25)"
+    assert dark["faint"] == []
+
+
+def test_the_page_prints_with_every_section(chromium: str, folder: Path) -> None:
+    paper = folder / "page.pdf"
+    flags = (f"--print-to-pdf={paper}", "--generate-pdf-document-outline", "--no-pdf-header-footer")
+    open_page(chromium, folder / "page.html", *flags)
+    titles = re.findall(rb"/Title \((.*?)\)", paper.read_bytes())
+    assert [section for section in SECTIONS if section.encode() not in titles] == []
 
 
 def test_the_page_names_no_other_source(folder: Path) -> None:

@@ -9,6 +9,7 @@ import pytest_asyncio
 from activities.stores import NoSuchRun
 from cli.live.page_file import CannotWrite, write_page
 from cli.reading import Cursor, Follower, Reader, open_reader, workflow_page
+from cli.verified import verify_run
 from db.blobs import blob_digest
 from db.ledger import Ledger
 from stepwell.agent.protocol import Action
@@ -120,6 +121,23 @@ async def test_transcripts_are_read_from_the_recorded_turns(
     await write_page(reader, follower.picture, tmp_path / "reports" / "page.html")
     assert "1 &lt; 2" in (tmp_path / "reports" / "page.html").read_text(encoding="utf-8")
     assert [path.name for path in (tmp_path / "reports").iterdir()] == ["page.html"]
+
+
+async def test_a_page_states_what_the_audit_found_and_up_to_which_head(
+    services, reader: Reader, ledger: Ledger, fresh: Callable[[], str], tmp_path: Path
+) -> None:
+    run = fresh()
+    await record(ledger, story_of(run), slice(None))
+    follower = Follower(reader, run)
+    await follower.refresh()
+    verified = await verify_run(services, run)
+    assert (verified.head_seq, verified.head_hash) == (follower.picture.head_seq, follower.picture.head_hash)
+    await write_page(reader, follower.picture, tmp_path / "page.html", verified)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    failed = [result.rule for result in verified.verification.results if result.findings]
+    assert f"{len(failed)} of {len(verified.verification.results)} rules FAIL ({', '.join(failed)})" in page
+    assert "does not verify" in page
+    assert "Not verified" not in page
 
 
 async def test_a_page_that_cannot_be_written_says_where(reader: Reader, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def drawing(figure: str) -> ElementTree.Element:
 def test_every_drawing_is_well_formed_and_named() -> None:
     page = render_page(picture_of(learning_run(9)))
     drawings = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
-    assert len(drawings) == 9
+    assert len(drawings) == 13
     for each in drawings:
         root = ElementTree.fromstring(each)
         assert root.get("role") == "img"
@@ -44,7 +44,7 @@ def test_a_run_that_has_just_begun_has_a_page(events: int) -> None:
     picture.see_all(learning_run(2).told[:events])
     page = render_page(picture)
     assert "Not finished" in page
-    assert page.count("<figure") == 8
+    assert page.count("<figure") == 11
 
 
 @pytest.mark.parametrize(
