@@ -86,8 +86,8 @@ class WeightsRecord:
         return made
 
     def steps(self) -> list[int]:
-        """Steps that were trained, ascending."""
-        return sorted(each.event.step for each in self._recorded if isinstance(each.event, StepTrained))
+        """Steps that the run trained itself, ascending."""
+        return sorted(each.event.step for each in self._own if isinstance(each.event, StepTrained))
 
     def version(self, version: int) -> VersionRef | None:
         """A version as workflows know it, None if it was not made."""

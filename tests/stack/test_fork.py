@@ -27,14 +27,18 @@ from tests.stack.tiny_run import Start
 from workers.forks import find_or_fork
 
 
-def fork(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def stepwell(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "cli.main", "audit", "fork", *arguments],
+        [sys.executable, "-m", "cli.main", *arguments],
         env={**os.environ, "STEPWELL_HOME": str(home)},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def fork(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return stepwell(home, "audit", "fork", *arguments)
 
 
 def versions(recorded: Sequence[Recorded]) -> dict[int, str]:
@@ -105,6 +109,16 @@ async def test_a_fork_that_changes_nothing_makes_the_same_versions(
     for lie, change in LIES.items():
         false = with_fork(record, lambda said, change=change: said.model_copy(update=change(said)))
         assert "ancestry" in failing(verify(false)), lie
+
+    for question, answer in (
+        (("audit", "replay", "fork-same"), "1 steps, every batch equal to the byte"),
+        (("audit", "retrain", "fork-same"), "1 steps, every weight version equal to the bit"),
+        (("audit", "explain", "fork-same", "version/1"), "of run forked, which this run goes on from"),
+        (("audit", "explain", "fork-same", "rollout/1/0/0"), "rollout/forked/1/0/0"),
+        (("report", "fork-same"), "Verified: all 24 rules hold"),
+    ):
+        asked = stepwell(parent.home, *question)
+        assert (asked.returncode, answer in asked.stdout) == (0, True), asked.stdout + asked.stderr
 
     stores = Stores(ledger, blobs, "control:test/1")
     found, _ = await find_or_fork(stores, "forked", 1, [], "fork-same")

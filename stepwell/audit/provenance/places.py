@@ -11,6 +11,7 @@ from stepwell.audit.taint import Taint, standing_marks, taint_of
 from stepwell.events import (
     GroupClosed,
     GroupOpened,
+    RunForked,
     StepAdmitted,
     StepDispatched,
     StepTrained,
@@ -18,7 +19,9 @@ from stepwell.events import (
     VersionCreated,
 )
 from stepwell.events.group_closed import Fate
+from stepwell.events.run_forked import SharedVersion
 from stepwell.events.streams import (
+    parse_prompt_stream,
     parse_rollout_stream,
     prompt_stream,
     quarantine_stream,
@@ -58,6 +61,19 @@ def versions(source: RunSource) -> dict[int, Fact[VersionCreated] | Fact[StepTra
         fact.event.version: fact for fact in source.every(stream, VersionCreated)
     }
     return made | {fact.event.version: fact for fact in source.every(stream, StepTrained)}
+
+
+@_remembered
+def fork_of(source: RunSource) -> Fact[RunForked] | None:
+    """What the run goes on from, if it is a fork."""
+    return next(iter(source.of_run(RunForked)), None)
+
+
+def shared_version(source: RunSource, version: int) -> SharedVersion | None:
+    """A version of an ancestor that the run goes on from."""
+    fork = fork_of(source)
+    shared = fork.event.versions if fork else ()
+    return next((each for each in shared if each.version == version), None)
 
 
 @_remembered
@@ -138,8 +154,14 @@ def group_stream(source: RunSource, ref: Ref) -> str:
 
 
 def stream_of(source: RunSource, ref: Ref) -> str:
-    """The stream of a rollout, or of the one that something is part of."""
-    return rollout_stream(source.run, ref.parts[0], int(ref.parts[1]), int(ref.parts[2]))
+    """The stream of a rollout, or of the one that something is part of; an ancestor's where a fork took it over."""
+    scope, prompt, sample = ref.parts[0], int(ref.parts[1]), int(ref.parts[2])
+    fork = fork_of(source)
+    for child in fork.event.reused if fork else ():
+        run, *place = parse_prompt_stream(child.stream)
+        if place == [scope, prompt]:
+            return rollout_stream(run, scope, prompt, sample)
+    return rollout_stream(source.run, scope, prompt, sample)
 
 
 def rollout_of(stream: str) -> Ref:

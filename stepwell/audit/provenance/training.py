@@ -1,15 +1,17 @@
 """Versions, and the steps that made them."""
 
-from stepwell.audit.provenance.node import Edge, Figure, Node
+from stepwell.audit.provenance.node import Edge, EventMark, Figure, Node
 from stepwell.audit.provenance.places import (
     admission,
     counted,
     dispatch,
+    fork_of,
     generated_by,
     groups_of,
     refuse,
     scope_taint,
     scopes,
+    shared_version,
     steps,
     validation_ref,
     validations,
@@ -30,6 +32,11 @@ def version(source: RunSource, ref: Ref) -> Node:
     """A weight version."""
     made = versions(source)
     number = int(ref.parts[0])
+    shared, fork = shared_version(source, number), fork_of(source)
+    if number not in made and shared is not None and fork is not None:
+        title = f"weights {shared.exported[:12]}, of run {fork.event.parent}, which this run goes on from"
+        by = shared.made_by
+        return Node(ref, title, (EventMark(by.stream, by.seq, by.hash), fork.mark), {"exported": shared.exported})
     if number not in made:
         raise refuse(ref, counted(sorted(made), "version", "versions"))
     fact, short = made[number], made[number].event.digests.exported[:12]
