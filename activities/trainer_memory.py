@@ -215,6 +215,8 @@ async def in_thread(trainer: Trainer, work: Callable[P, T], *args: P.args, **kwa
     except asyncio.CancelledError:
         await asyncio.to_thread(trainer.close)
         await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # seen: that the trainer was closed under it is no news
         raise
 
 

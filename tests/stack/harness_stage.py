@@ -71,7 +71,9 @@ def harness_stage(backstage: Backstage, tmp_path: Path) -> OpenHarnessStage:
     async def opened(*arguments: str, **agent: object) -> AsyncIterator[HarnessStage]:
         raw = load_recipe(RECIPE).model_dump(mode="json")
         harness = [sys.executable, str(HARNESS), *arguments]
-        raw["agent"] |= {"harness": harness, "stop_when_stuck": False, "max_turns": 8} | agent
+        own: dict[str, object] = {"harness": harness, "stop_when_stuck": False, "functions": None, "prompt": None}
+        raw["agent"] |= own | {"max_turns": 8} | agent
+        raw["policy"]["warm_up"] = None
         policy, homes, gateway = tmp_path / "policy", tmp_path / "homes", Gateway()
         policy.mkdir(exist_ok=True)
         TOKENIZER.save(str(policy / "tokenizer.json"))

@@ -92,7 +92,7 @@ def turns_of(demonstration: Demonstration) -> list[tuple[int, ...]]:
 async def test_played_again_a_demonstration_is_what_a_rollout_would_be_and_the_grader_gives_1(
     factory: BubblewrapFactory, chat: ChatFormat
 ) -> None:
-    renderer, tools = ChatRenderer(TOKENIZER, chat), demonstrator(factory, chat).tools()
+    renderer, tools = ChatRenderer(TOKENIZER, chat), demonstrator(factory, chat).tools(TASKS[0])
     demonstrations = await demonstrator(factory, chat).demonstrate(TASKS)
     assert [one.task for one in demonstrations] == [task.id for task in TASKS]
     for task, demonstration in zip(TASKS, demonstrations, strict=True):

@@ -25,6 +25,7 @@ def batch(scores: list[float], stops: list[StopReason] | None = None, grpo: Grpo
             told(RolloutEnded, reason=(stops or [StopReason.FINISHED] * len(scores))[sample]),
             told(RolloutGraded, score=score),
             None,
+            rows=None,
             overlong_filtering=grpo.overlong_filtering,
         )
         for sample, score in enumerate(scores)
