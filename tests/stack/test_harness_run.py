@@ -62,6 +62,8 @@ def settings(tmp_path: Path) -> Callable[[Path | None], list[str]]:
     return of
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
 async def test_rollouts_of_several_rows_train_and_survive_their_workers_death(
     start_run: Start, settings: Callable[[Path | None], list[str]], blobs: BlobStore, tmp_path: Path
 ) -> None:
