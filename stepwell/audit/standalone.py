@@ -3,10 +3,9 @@
 
     python3 verify.py FOLDER [--key HEX] [--anchor LINE]...
 
-FOLDER is what `stepwell audit export` wrote. Checked: each stream's hashes, sequence, form and appender; each parent's
-commitment to its children; each blob's bytes; scores, fates, versions, attestations, batches' members; signed heads and
-anchored ones. Advantages, packing and facts digests are computed anew by `stepwell audit verify` only. Take this file,
-the key and the anchors from elsewhere than the bundle. Exit 0: it holds; 1: it does not; 2: it cannot be read.
+FOLDER is from `stepwell audit export`. Checked: streams, commitments, blobs, scores, fates, versions, attestations,
+members of batches, signed heads, anchors; only `stepwell audit verify` computes advantages, packing and facts digests.
+Take this file, key and anchors from elsewhere than the bundle. Exit 0: it holds; 1: it does not; 2: it is unreadable.
 """
 
 import argparse
@@ -24,8 +23,7 @@ D, ROOT = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
 Point = tuple[int, int, int, int]
 Body = dict[str, Any]
 Event = NamedTuple("Event", [("stream", str), ("seq", int), ("hash", str), ("type", str), ("body", Body)])  # noqa: UP014
-OWNERS = {"rollout": "sandbox", "verdict": "sandbox", "weights": "trainer"}
-OWNERS.update({"engine": "engine", "quarantine": "operator"})
+OWNERS = dict(rollout="sandbox", verdict="sandbox", weights="trainer", engine="engine", quarantine="operator")  # noqa: C408
 LAST = ("RunFinished", "GroupClosed", "ValidationClosed", "VerdictReached", "PayloadDeleted")
 FIELDS = ["actor", "body", "key", "prev", "schema", "seq", "stream", "time", "type"]
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -57,7 +55,7 @@ def add(a: Point, b: Point) -> Point:
 
 def times(factor: int, point: Point) -> Point:
     """The point so many times."""
-    result: Point = (0, 1, 1, 0)
+    result = (0, 1, 1, 0)
     while factor:
         result, point, factor = add(result, point) if factor & 1 else result, add(point, point), factor >> 1
     return result
@@ -89,7 +87,12 @@ class Verifier:
     def verify(self) -> "Verifier":
         self.chains()
         self.each("curriculum", self.dispatched, "StepDispatched", "ValidationOpened", "PromptReplaced")
-        self.made = {e.body.get("version", 0): e.body for e in (*self.of["VersionCreated"], *self.of["StepTrained"])}
+        self.begins = (fork := self.first(f"run/{self.run}", "RunForked")).get("step", 0)
+        self.taken = [child["stream"].split("/")[2:] for child in fork.get("reused", ())]
+        self.made = {shared["version"]: {"digests": shared} for shared in fork.get("versions", ())}
+        self.of["GroupClosed"] = [e for e in self.of["GroupClosed"] if e.stream.split("/")[2:] not in self.taken]
+        self.unproven += [f"version {self.begins}, {len(self.taken)} groups are run {fork['parent']}'s"] if fork else []
+        self.made |= {e.body.get("version", 0): e.body for e in (*self.of["VersionCreated"], *self.of["StepTrained"])}
         self.each("attestations", self.attested, "VersionAttested")
         self.each("versions", self.turn, "TurnRecorded")
         self.each("scores", self.graded, "RolloutGraded")
@@ -123,13 +126,12 @@ class Verifier:
             raise ValueError(f"blob {digest} has other bytes")
         return json.loads(data)
 
-    def chains(self) -> None:
-        """Takes in each stream up to its first event that does not hold."""
+    def chains(self) -> None:  # Takes in each stream up to its first event that does not hold.
         broken, keys = set[str](), set[tuple[str, str]]()
         for number, line in enumerate((self.folder / "events.txt").open("rb")):
             said, exact, last = str(line[:64], "latin-1"), line[65:-1], Event("events.txt", number - 1, "", "", {})
             found = hashlib.sha256(b"stepwell/event\0" + len(exact).to_bytes(8, "big") + exact).hexdigest()
-            event: Body = {}
+            event = Body()
             try:
                 event = json.loads(exact)
                 stream, kind = str(event["stream"]), str(event["stream"]).partition("/")[0]
@@ -166,8 +168,8 @@ class Verifier:
     def children(self, at: Event, commitment: Body, scope: str) -> None:
         """A list of children names just the prompts of its step or validation, each as it ended."""
         listed, wanted = self.json(commitment["heads"]), sorted(self.prompts.get(scope, []))
-        names = [child["stream"] for child in listed]
-        self.expect(names == wanted, "commitments", at, f"commits to {len(names)} prompts, dispatched: {len(wanted)}")
+        is_all = [child["stream"] for child in listed] == wanted
+        self.expect(is_all, "commitments", at, f"commits to {len(listed)} prompts, dispatched: {len(wanted)}")
         for child in listed:
             self.head(at, child["stream"], child["seq"], child["head"])
             self.expect(self.first(child["stream"], "GroupClosed"), "fates", at, f"{child['stream']} has no fate")
@@ -175,8 +177,7 @@ class Verifier:
     def dispatched(self, e: Event) -> None:
         scope = e.stream.split("/")[2] if e.type == "ValidationOpened" else str(e.body["step"])
         prompts = self.prompts.setdefault(scope, [])
-        for _ in e.body.get("tasks", [""]):
-            prompts.append(f"prompt/{self.run}/{scope}/{len(prompts)}")
+        prompts += [f"prompt/{self.run}/{scope}/{len(prompts) + at}" for at, _ in enumerate(e.body.get("tasks", [""]))]
 
     def attested(self, e: Event) -> None:
         made = self.made[e.body["version"]]["digests"]["exported"]
@@ -207,17 +208,16 @@ class Verifier:
     def validation(self, e: Event) -> None:
         scope, opened = e.stream.split("/")[2], self.streams[e.stream][0]
         self.children(e, e.body["children_heads"], scope)
-        made = self.made[opened.body["version"]]["digests"]["exported"]
-        self.expect(opened.body["weights_digest"] == made, "validations", opened, f"of other weights than {made}")
+        is_made = opened.body["weights_digest"] == self.made[opened.body["version"]]["digests"]["exported"]
+        self.expect(is_made, "validations", opened, "of other weights than its version's")
         passed = [sum(map(bool, self.first(name, "GroupClosed")["scores"])) for name in self.prompts[scope]]
         self.expect(passed == e.body["passed"], "validations", e, f"passed {e.body['passed']}, its groups {passed}")
-        pair = (opened.body["version"], opened.body["dataset"])
-        for said in [r for r in self.of["ValidationRecorded"] if (r.body["version"], r.body["dataset"]) == pair]:
+        for said in [r for r in self.of["ValidationRecorded"] if f"v{r.body['version']}-{r.body['dataset']}" == scope]:
             self.head(said, e.stream, e.seq, said.body["stream_head"])
             self.expect(said.body["pass_k"] == e.body["pass_k"], "validations", said, "another pass@k than its own")
 
     def step(self, e: Event) -> None:
-        number = [other.seq for other in self.of[e.type]].index(e.seq)
+        number = self.begins + [other.seq for other in self.of[e.type]].index(e.seq)
         self.expect(e.body["step"] == number, "steps", e, f"{e.type} of step {e.body['step']}, wanted {number}")
         if e.type == "StepTrained":
             made = e.body["parent"], e.body["version"]
@@ -233,11 +233,11 @@ class Verifier:
             name, reward = sample["stream"], self.first(sample["stream"], "RolloutGraded").get("score")
             is_once = self.trained.setdefault(name, e.seq) == e.seq and name.split("/")[2] == str(e.body["step"])
             self.expect(is_once, "batches", e, f"{name} is of another step, or trained twice")
-            self.expect(reward == sample["reward"], "batches", e, f"{name} with {sample['reward']}, scored {reward}")
+            if name.split("/")[2:4] not in self.taken:
+                self.expect(reward == sample["reward"], "batches", e, f"{name} of {sample['reward']}, scored {reward}")
 
     def blobs(self, e: Event) -> None:
-        named = [e.body[field] for field in NAMED if field in e.body]
-        named += [e.body["task"]] if e.type == "PromptReplaced" else []
+        named = [e.body[field] for field in (*NAMED, *["task"] * (e.type == "PromptReplaced")) if field in e.body]
         digests = [each for value in named for each in (value if isinstance(value, list) else [value])]
         digests += self.json(e.body[FOLDERS[e.type]]).values() if e.type in FOLDERS else []
         for digest in [digest for digest in digests if digest not in self.seen and not self.seen.add(digest)]:
@@ -256,41 +256,41 @@ class Verifier:
         signature, before = e.body["signature"], heads[heads.index(e) - 1].body["signature"] if e != heads[0] else ""
         holds = is_signed(bytes.fromhex(key), b"stepwell/head\0" + message.encode(), bytes.fromhex(signature))
         self.expect(holds and before == e.body["before"], "seals", e, f"not signed by {key}, or not after {before}")
-        for head in e.body["heads"]:
-            at = Event(head["stream"], head["seq"], head["head"], "", {})
+        for at in (Event(head["stream"], head["seq"], head["head"], "", {}) for head in e.body["heads"]):
             self.head(at, at.stream, at.seq, at.hash, ends=False, rule="seals")
         self.signed = f"signed up to {e.body['at']} by {key}"
 
     def outside(self) -> None:
         """What was kept elsewhere, and what cannot be told without it."""
-        seal = Event(f"seal/{self.run}", 0, "", "", {})
-        key = self.first(seal.stream, "KeyDeclared").get("public_key", "")
+        seal, declared = Event(f"seal/{self.run}", 0, "", "", {}), self.first(f"seal/{self.run}", "KeyDeclared")
         for form, anchored, stream, seq, head in map(str.split, self.anchors):
             self.expect(form == "stepwell-anchor-1", "anchors", seal, f"{form} is an unknown form of anchor")
             self.head(Event(stream, int(seq), "", "", {}), stream, int(seq), head, ends=False, rule="anchors")
             self.key = self.key or anchored.strip("-")
+        key = declared.get("public_key", "")
         self.expect(self.key in ("", key), "seals", seal, f"signed by {key or 'nobody'}, the key given is {self.key}")
-        missing = [name for name, given in (("key", self.key), ("anchor", self.anchors)) if not given]
-        self.unproven += [f"no {name} was given: all of it may be made anew, or cut off at its end" for name in missing]
+        for name in [name for name, given in (("key", self.key), ("anchor", self.anchors)) if not given]:
+            self.unproven.append(f"no {name} was given: all of it may be made anew, or cut off at its end")
         last = {head["stream"]: head["seq"] for e in self.of["HeadSigned"][-1:] for head in e.body.get("heads", ())}
         for stream in [f"{kind}/{self.run}" for kind in ("run", "operator", "health", "weights")]:
-            after = len(self.streams.get(stream, ())) - 1 - last.get(stream, -1)
-            self.unproven += [f"the last {after} events of {stream} are in no signed head"] if after > 0 else []
+            if (after := len(self.streams.get(stream, ())) - 1 - last.get(stream, -1)) > 0:
+                self.unproven.append(f"the last {after} events of {stream} are in no signed head")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks an exported run.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--key", default="", help="the run's public key, in hex, from elsewhere")
-    parser.add_argument("--anchor", action="append", default=[], help="a line of `stepwell audit anchor`")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--anchor", action="append", default=[], dest="anchors", help="a line of `stepwell audit anchor`"
+    )
     try:
-        found = Verifier(given.folder, given.key, given.anchor).verify()
+        found = Verifier(**vars(parser.parse_args())).verify()
     except (OSError, ValueError, KeyError, TypeError) as error:
-        parser.error(f"{given.folder} cannot be read as a bundle: {error!r}")
+        parser.error(f"it cannot be read as a bundle: {error!r}")
     said = [f"run {found.run}: {sum(map(len, found.streams.values())):,} events, {len(found.seen):,} blobs"]
-    said += [f"broken  {rule}: {stream} #{seq}: {what}" for rule, stream, seq, what in found.faults]
-    said += [found.signed, *(f"not proven: {what}" for what in found.unproven)]
+    said += [f"broken  {rule}: {stream} #{seq}: {what}" for rule, stream, seq, what in found.faults] + [found.signed]
+    said += [f"not proven: {what}" for what in found.unproven]
     sys.stdout.write("\n".join([*said, "it does not hold" if found.faults else "what can be checked holds", ""]))
     return 1 if found.faults else 0
 

@@ -41,6 +41,11 @@ def fork(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return stepwell(home, "audit", "fork", *arguments)
 
 
+def checked_alone(bundle: Path) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-I", str(bundle / "verify.py"), str(bundle)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 def versions(recorded: Sequence[Recorded]) -> dict[int, str]:
     return {each.event.version: each.event.weights_digest for each in recorded if isinstance(each.event, StepCompleted)}
 
@@ -86,7 +91,7 @@ LIES: dict[str, Callable[[RunForked], dict[str, object]]] = {
 
 
 async def test_a_fork_that_changes_nothing_makes_the_same_versions(
-    start_run: Start, ledger: Ledger, blobs: BlobStore, connections: Database
+    start_run: Start, ledger: Ledger, blobs: BlobStore, connections: Database, tmp_path: Path
 ) -> None:
     parent = start_run("forked", "run.checkpoint_every=2", "validation.first=1", "validation.every=1")
     assert await parent.finish() == 0, parent.output
@@ -119,6 +124,12 @@ async def test_a_fork_that_changes_nothing_makes_the_same_versions(
     ):
         asked = stepwell(parent.home, *question)
         assert (asked.returncode, answer in asked.stdout) == (0, True), asked.stdout + asked.stderr
+    bundle = tmp_path / "bundle"
+    exported = stepwell(parent.home, "audit", "export", "fork-same", "--out", str(bundle))
+    assert exported.returncode == 0, exported.stderr
+    alone = checked_alone(bundle)
+    assert alone.returncode == 0, alone.stdout + alone.stderr
+    assert "not proven: version 1, 2 groups are run forked's" in alone.stdout
 
     stores = Stores(ledger, blobs, "control:test/1")
     found, _ = await find_or_fork(stores, "forked", 1, [], "fork-same")
