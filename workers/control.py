@@ -64,6 +64,7 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
         projecting = asyncio.create_task(_project(readers))
         sweeper = HistorySweeper(opened.client, opened.stores)
         sweeping = asyncio.create_task(sweeper.follow())
+        sweeping.add_done_callback(_told)
         try:
             await serve(
                 opened.client,
@@ -96,6 +97,12 @@ async def run_control(addresses: Addresses, *, take_over_again: bool = False) ->
             await sweeper.last_word()
             projecting.cancel()
             await readers.close()
+
+
+def _told(sweeping: "asyncio.Task[None]") -> None:
+    """A run goes on without its histories' archive; why it does is said at once."""
+    if not sweeping.cancelled() and (failure := sweeping.exception()) is not None:
+        logging.error("no histories are archived any more", exc_info=failure)
 
 
 def signing_keys(environment: Mapping[str, str] = os.environ) -> SigningKeys:

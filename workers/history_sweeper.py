@@ -47,6 +47,9 @@ _OURS = "WorkflowId STARTS_WITH 'stepwell/'"
 _CLOSED = f"{_OURS} AND ExecutionStatus != 'Running'"
 _RUNS = f"{_OURS} AND WorkflowType = 'TrainingRun' AND ExecutionStatus = 'Running'"
 
+_AWAY = (RPCError, TimeoutError, DatabaseUnavailable, BlobStoreUnavailable, DiskFull)
+"""Errors of servers that are away, or have no room."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -87,7 +90,7 @@ class HistorySweeper:
         while True:
             try:
                 await self.sweep(rest=REST)
-            except (RPCError, TimeoutError, DatabaseUnavailable, BlobStoreUnavailable, DiskFull) as error:
+            except _AWAY as error:
                 _log.warning("histories wait to be archived: %s", error or "no answer")
             await asyncio.sleep(SWEEP_S)
 
@@ -102,7 +105,7 @@ class HistorySweeper:
                     if not is_ending:
                         return
                     await asyncio.sleep(LOOK_AGAIN_S)
-        except (RPCError, TimeoutError) as error:
+        except _AWAY as error:
             _log.warning("histories are left to the next control worker: %s", error or "the time is over")
 
     async def sweep(self, *, rest: float = 0.0) -> int:

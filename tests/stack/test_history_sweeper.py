@@ -12,6 +12,7 @@ from temporalio.client import Client
 import workers.history_sweeper
 from activities.stores import Stores
 from db.blobs import BlobStore
+from db.database import Database
 from db.ledger import Ledger
 from stepwell.contracts.rollout import GroupInput
 from stepwell.events import HistoryArchived, RunCreated
@@ -112,6 +113,19 @@ async def test_what_closes_later_is_archived_by_the_next_sweep(
     await sweeper.sweep()
     assert [each.workflow for each in await archived(ledger, run)] == [group_id(run, "0", 0), run_id(run)]
     assert is_whole(run, await archived(ledger, run))
+
+
+async def test_a_worker_that_ends_while_the_database_is_away_leaves_its_histories_to_the_next(
+    client: Client, blobs: BlobStore, run: str, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    await closed(client, group_id(run, "0", 0))
+    await listed(client, run, 1)
+    away = Database(f"postgresql://nobody@127.0.0.1:{unused_tcp_port}/none")
+    try:
+        await HistorySweeper(client, Stores(Ledger(away), blobs, "control:test/1")).last_word()
+    finally:
+        await away.close()
+    assert "histories are left to the next control worker" in caplog.text
 
 
 async def test_workflows_of_another_ledger_are_left_alone(
