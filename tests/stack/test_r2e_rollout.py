@@ -38,7 +38,7 @@ from stepwell.tasks.r2e.judging import r2e_grader_digest
 from tests.byte_tokenizer import TOKENIZER
 from tests.r2e_image import make_r2e_set
 from tests.r2e_rows import BROKEN, r2e_recipe
-from tests.stack.test_harness_rollout import SilentEngine
+from tests.stack.harness_stage import SilentEngine
 from workers.runs import find_or_create
 
 
