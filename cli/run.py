@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from temporalio.client import WorkflowHandle
 
@@ -29,9 +31,7 @@ SETTLE_TRIES = 20
 """Looks for the last event of a run whose workflow has ended."""
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "run",

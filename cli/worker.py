@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from cli.arguments import Subparsers
 from workers.beats import beat
 from workers.lifetime import OrphanError, die_with_parent, leave
 from workers.services.addresses import Addresses, resolve
@@ -16,9 +17,7 @@ from workers.watchdog import Watchdog
 KINDS = ("control", "trainer", "engine", "sandbox")
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser("worker", help="run one worker process until it is told to stop")
     parser.add_argument("kind", choices=KINDS, help="what it serves")
