@@ -109,7 +109,10 @@ class StreamRecord:
 
     def first(self, kind: type[E]) -> tuple[int, E] | None:
         """Place and body of the first event of a type."""
-        return next(((placed.seq, placed.event) for placed in self.events if isinstance(placed.event, kind)), None)
+        for seq, event in self.events:  # a plain loop: rules ask for this more often than there are events
+            if isinstance(event, kind):
+                return seq, event
+        return None
 
     def every(self, kind: type[E]) -> list[tuple[int, E]]:
         """Place and body of each event of a type, in order."""
