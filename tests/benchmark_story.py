@@ -48,7 +48,8 @@ BATCH = BatchManifest(
     micro_batches=(
         MicroBatch(samples=(0, 1, 2), length=64, train=True),
         MicroBatch(samples=(3, 4), length=64, train=True),
-        MicroBatch(samples=(5,), length=64, train=False),
+        MicroBatch(samples=(5,), length=64, train=True),
+        MicroBatch(samples=(6, 7, 8, 9), length=64, train=False),
     ),
 )
 """Of the first step."""

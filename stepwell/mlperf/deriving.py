@@ -217,10 +217,11 @@ def _batching(facts: RunFacts) -> list[Setting]:
         return [Setting(key, None, "", place) for key in ("micro_batch_size", "gradient_accumulation_steps")]
     place = admitted[0][0]
     ranks = value_at(facts.recipe, "trainer.ranks", 1)
-    largest = max((len(each.samples) for each in batch.micro_batches), default=1)
+    trained = [each for each in batch.micro_batches if each.train]
+    largest = max((len(each.samples) for each in trained), default=1)
     return [
         Setting("micro_batch_size", largest, "manifest", place),
-        Setting("gradient_accumulation_steps", max(1, -(-len(batch.micro_batches) // ranks)), "manifest", place),
+        Setting("gradient_accumulation_steps", max(1, -(-len(trained) // ranks)), "manifest", place),
     ]
 
 

@@ -84,10 +84,15 @@ class _Published:
 
     def __init__(self, text: str) -> None:
         self.lines: list[dict[str, Any]] = []
-        for line in text.splitlines():
+        for number, line in enumerate(text.splitlines(), 1):
             _, token, record = line.partition(":::MLLOG ")
-            if token:
-                self.lines.append(json.loads(record))
+            if not token:
+                continue
+            try:
+                read = json.loads(record)
+            except ValueError as error:
+                raise NoReferenceLog(f"line {number} cannot be read: {error}") from None
+            self.lines.append(read)
 
     def every(self, key: str) -> list[dict[str, Any]]:
         """Lines of a key."""
