@@ -25,7 +25,7 @@ from stepwell.mlperf.benchmark_log import NotLoggable
 from stepwell.mlperf.official_checks import NoSuchLog
 from stepwell.mlperf.official_package import NoMlperfLogging
 from stepwell.mlperf.packaging import PackageRefused
-from stepwell.mlperf.reference_logs import NoReferenceLog
+from stepwell.mlperf.published_log import NoReferenceLog
 from stepwell.mlperf.submission import SubmissionError
 from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.loading import RecipeError

@@ -34,7 +34,7 @@ from stepwell.mlperf.benchmark_log import (
     Stop,
     Value,
 )
-from stepwell.mlperf.recipe_settings import CHANGEABLE, required, settings_of, value_at
+from stepwell.mlperf.recipe_settings import CHANGEABLE, data_parallelism, required, settings_of, value_at
 from stepwell.mlperf.submission import Submission, allowed
 from stepwell.rl.batching import BatchManifest
 from stepwell.tasks.manifest import TaskManifest
@@ -216,12 +216,12 @@ def _batching(facts: RunFacts) -> list[Setting]:
         place = facts.created[0]
         return [Setting(key, None, "", place) for key in ("micro_batch_size", "gradient_accumulation_steps")]
     place = admitted[0][0]
-    ranks = value_at(facts.recipe, "trainer.ranks", 1)
+    copies = data_parallelism(facts.recipe)
     trained = [each for each in batch.micro_batches if each.train]
     largest = max((len(each.samples) for each in trained), default=1)
     return [
         Setting("micro_batch_size", largest, "manifest", place),
-        Setting("gradient_accumulation_steps", max(1, -(-len(trained) // ranks)), "manifest", place),
+        Setting("gradient_accumulation_steps", max(1, -(-len(trained) // copies)), "manifest", place),
     ]
 
 

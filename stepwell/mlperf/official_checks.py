@@ -16,6 +16,8 @@ USAGE = "training"
 """Whose benchmark it is, as the checkers ask."""
 RESULTS = 3
 """Logs of a submission, of which the best and the worst do not count."""
+_BETWEEN = "\n" + "-" * 30 + "\n"
+"""What the compliance checker puts between the messages that it says at once."""
 _CONTEXT = "\ncurrent context"
 """Where a message of the compliance checker turns to its own variables."""
 
@@ -58,7 +60,8 @@ class _Heard(logging.Handler):
 
     def said(self, level: int = logging.WARNING) -> tuple[str, ...]:
         """What was said at a level or above."""
-        return tuple(message.split(_CONTEXT)[0] for at, message in self.messages if at >= level)
+        every = [part for at, message in self.messages if at >= level for part in message.split(_BETWEEN)]
+        return tuple(part.split(_CONTEXT)[0].strip() for part in every)
 
 
 @contextmanager

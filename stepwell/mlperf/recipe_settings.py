@@ -93,11 +93,21 @@ def _optimiser(recipe: Mapping[str, Any]) -> dict[str, Told]:
     return settings
 
 
+def data_parallelism(recipe: Mapping[str, Any]) -> int:
+    """Copies of the model, among which a step's micro-batches are dealt."""
+    return value_at(recipe, "trainer.data_parallel") or value_at(recipe, "trainer.ranks", 1)
+
+
 def _parallelism(recipe: Mapping[str, Any]) -> dict[str, Told]:
-    """The torch backend's ranks each hold the whole model; what other backends do, the submitter declares."""
-    whole = 1 if value_at(recipe, "trainer.backend", "torch") == "torch" else None
+    """Torch's ranks each hold the whole model; Megatron's are cut as its keys say, and nowhere else. What another
+    backend does, or one whose recipe does not say it, the submitter declares."""
+    backend = value_at(recipe, "trainer.backend", "torch")
+    is_said = backend == "torch" or value_at(recipe, "trainer.tensor_parallel") is not None
     return {
-        f"{kind}_parallelism": Told(whole, "recipe.trainer") for kind in ("tensor", "pipeline", "context", "expert")
+        f"{kind}_parallelism": Told(
+            value_at(recipe, f"trainer.{kind}_parallel", 1) if is_said else None, f"recipe.trainer.{kind}_parallel"
+        )
+        for kind in ("tensor", "pipeline", "context", "expert")
     }
 
 

@@ -10,7 +10,6 @@ and its runs have no files of their own, so a recipe is made of what the log say
 """
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,6 +33,7 @@ from stepwell.events.numbers import WeightDigests
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import run_stream, validation_stream, weights_stream
 from stepwell.mlperf.deriving import DECIDING, METRICS, RunFacts
+from stepwell.mlperf.published_log import PublishedLog
 from stepwell.mlperf.submission import Submission
 from stepwell.tasks.manifest import TaskEntry, TaskManifest
 
@@ -44,10 +44,6 @@ _NO_CHILDREN = Commitment(count=0, heads="", facts="")
 _TOLD = {ours_by: ours for ours, ours_by in METRICS.items()}
 _NOT_METRICS = ("reward", "global_valid_seqs")
 _TIMES = ("train_step_time", "exposed_generation_time", "weight_sync_time")
-
-
-class NoReferenceLog(ValueError):
-    """A file that is no log of this benchmark; the message says what it lacks."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def import_log(text: str, run: str, *, eval_samples: int | None = None) -> Impor
     Raises:
         NoReferenceLog: it lacks a key.
     """
-    log = _Published(text)
+    log = PublishedLog(text)
     tasks = _tasks(log, eval_samples or log.setting("eval_samples"))
     return Imported(
         facts=RunFacts(run=run, events=_Scribe(log, run, tasks).write(), tasks=tasks, first_batch=None),
@@ -79,48 +75,20 @@ def import_log(text: str, run: str, *, eval_samples: int | None = None) -> Impor
     )
 
 
-class _Published:
-    """Reads a log."""
-
-    def __init__(self, text: str) -> None:
-        self.lines: list[dict[str, Any]] = []
-        for number, line in enumerate(text.splitlines(), 1):
-            _, token, record = line.partition(":::MLLOG ")
-            if not token:
-                continue
-            try:
-                read = json.loads(record)
-            except ValueError as error:
-                raise NoReferenceLog(f"line {number} cannot be read: {error}") from None
-            self.lines.append(read)
-
-    def every(self, key: str) -> list[dict[str, Any]]:
-        """Lines of a key."""
-        return [line for line in self.lines if line["key"] == key]
-
-    def first(self, key: str) -> dict[str, Any]:
-        """The first line of a key. Raises NoReferenceLog: there is none."""
-        found = self.every(key)
-        if not found:
-            raise NoReferenceLog(f"the log has no line {key!r}: it is no log of the benchmark's reference")
-        return found[0]
-
-    def setting(self, key: str) -> Any:
-        """Value of a key. Raises as `first`."""
-        return self.first(key)["value"]
-
-
-def _tasks(log: _Published, eval_samples: int) -> TaskManifest:
+def _tasks(log: PublishedLog, eval_samples: int) -> TaskManifest:
     """As many tasks as the log says, without their contents."""
     train = log.setting("train_samples") // log.setting("num_generations_per_prompt")
     entries = {
-        split: tuple(TaskEntry(id=name, blob=_sha256(name.encode())) for name in (f"{split}-{n}" for n in range(count)))
+        split: tuple(
+            TaskEntry(id=name, blob=hashlib.sha256(name.encode()).hexdigest())
+            for name in (f"{split}-{n}" for n in range(count))
+        )
         for split, count in (("train", train), (DECIDING, eval_samples))
     }
     return TaskManifest(train=entries["train"], main=entries[DECIDING], confirm=(), heldout=())
 
 
-def _recipe(log: _Published, samples: int) -> dict[str, Any]:
+def _recipe(log: PublishedLog, samples: int) -> dict[str, Any]:
     """What the log says of the settings, under our keys."""
     say = log.setting
     return {
@@ -167,7 +135,7 @@ def _recipe(log: _Published, samples: int) -> dict[str, Any]:
     }
 
 
-def _submission(log: _Published) -> Submission:
+def _submission(log: PublishedLog) -> Submission:
     keys = [
         *("submission_org", "submission_platform", "submission_division", "submission_status", "cache_clear"),
         *(f"{kind}_parallelism" for kind in ("tensor", "pipeline", "context", "expert")),
@@ -180,7 +148,7 @@ def _submission(log: _Published) -> Submission:
 class _Scribe:
     """Tells a log as events."""
 
-    def __init__(self, log: _Published, run: str, tasks: TaskManifest) -> None:
+    def __init__(self, log: PublishedLog, run: str, tasks: TaskManifest) -> None:
         self._log, self._run, self._tasks = log, run, tasks
         self._told: list[tuple[Envelope, Event]] = []
         self._heads: dict[str, tuple[int, str]] = {}
@@ -190,7 +158,9 @@ class _Scribe:
         """All of it."""
         log, run, weights = self._log, run_stream(self._run), weights_stream(self._run)
         recipe = _recipe(log, len(self._tasks.main))
-        created = RunCreated(recipe=recipe, recipe_digest=digest_of_json(recipe), task_set=_sha256(self._tasks.blob()))
+        created = RunCreated(
+            recipe=recipe, recipe_digest=digest_of_json(recipe), task_set=hashlib.sha256(self._tasks.blob()).hexdigest()
+        )
         began, ready = log.first("init_start"), log.first("init_stop")
         self._tell(began, run, created)
         self._tell(ready, weights, _version_0((ready["time_ms"] - began["time_ms"]) / 1000))
@@ -267,10 +237,6 @@ class _Scribe:
         )
         self._heads[stream] = (seq + 1, envelope.hash)
         self._told.append((envelope, event))
-
-
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def _version_0(duration_s: float) -> VersionCreated:

@@ -195,6 +195,16 @@ def test_what_the_ledger_lacks_is_taken_as_declared() -> None:
     }
 
 
+def test_a_trainer_that_cuts_the_model_says_how() -> None:
+    recipe = benchmark_recipe()
+    cut = {"backend": "megatron", "ranks": 1, "tensor_parallel": 4, "data_parallel": 3, "expert_parallel": 2}
+    recipe["trainer"] = {**recipe["trainer"], **cut}
+    said = values(lines(benchmark_story(recipe=recipe)))
+    kinds = ("tensor", "pipeline", "context", "expert")
+    assert [said[f"{kind}_parallelism"] for kind in kinds] == [4, 1, 1, 2]
+    assert said["gradient_accumulation_steps"] == 1, "3 micro-batches among 3 copies"
+
+
 def test_what_contradicts_the_ledger_is_refused() -> None:
     with pytest.raises(NotLoggable, match=r"micro_batch_size = 1 in the submission file, but the ledger says 3"):
         lines(submission=SUBMISSION.model_copy(update={"micro_batch_size": 1}))

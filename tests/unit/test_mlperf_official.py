@@ -60,7 +60,7 @@ def test_a_run_by_other_settings_passes_open_and_not_closed(
     facts = facts_of(benchmark_story(recipe=benchmark_recipe(**changes), solved=(180,)))
     closed = check_compliance(written(tmp_path, derive(facts, CLOSED)))
     assert not closed.passed
-    assert any(message.startswith(said) for message in "\n".join(closed.messages).split("-" * 30 + "\n")), closed
+    assert any(message.startswith(said) for message in closed.messages), closed.messages
     assert check_compliance(written(tmp_path, derive(facts, SUBMISSION))).passed
 
 

@@ -13,7 +13,8 @@ from stepwell.mlperf.deriving import derive
 from stepwell.mlperf.key_changes import key_changes
 from stepwell.mlperf.lines import lines_of, mllog_text
 from stepwell.mlperf.official_checks import check_compliance, check_convergence
-from stepwell.mlperf.reference_logs import TODAY_EVAL_SAMPLES, NoReferenceLog, import_log
+from stepwell.mlperf.published_log import NoReferenceLog
+from stepwell.mlperf.reference_logs import TODAY_EVAL_SAMPLES, import_log
 
 BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data" / "mlperf"
 LOGS = Path(os.environ.get("STEPWELL_MLPERF_DATA", BESIDE)) / "reference_logs"
