@@ -45,7 +45,8 @@ def run(args: argparse.Namespace) -> int:
     lines = lines_of(log)
     if given is not None:
         difference = first_difference(given, lines)
-        print(json.dumps(_compared(log, difference)) if args.json else _said(args.check, len(lines), difference))
+        said = json.dumps(_compared(log, difference)) if args.json else _said(str(args.check), len(lines), difference)
+        print(said)
         return 0 if difference is None else 1
     text = mllog_text(lines)
     if args.out is not None:
@@ -79,7 +80,7 @@ def _compared(log: "BenchmarkLog", difference: "Difference | None") -> dict[str,
     return {**_summary(log), "difference": None if difference is None else difference._asdict()}
 
 
-def _said(path: Path, lines: int, difference: "Difference | None") -> str:
+def _said(path: str, lines: int, difference: "Difference | None") -> str:
     if difference is None:
         return f"{path}: its {lines} lines are those of the ledger"
     parts = f" in {', '.join(difference.parts)}" if difference.parts else ""

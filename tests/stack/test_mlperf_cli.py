@@ -45,7 +45,7 @@ async def runs(ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str]) -> li
 
 
 def test_a_recorded_run_gives_a_log_that_passes_open(
-    recorded: Callable,
+    runs: list[str],
     command: Callable[..., int],
     submission: Path,
     tmp_path: Path,
@@ -64,7 +64,7 @@ def test_a_recorded_run_gives_a_log_that_passes_open(
 
 
 def test_an_edited_line_of_a_recorded_runs_log_is_named_with_its_event(
-    recorded: Callable,
+    runs: list[str],
     command: Callable[..., int],
     submission: Path,
     tmp_path: Path,
@@ -83,7 +83,7 @@ def test_an_edited_line_of_a_recorded_runs_log_is_named_with_its_event(
 
 
 def test_three_recorded_runs_are_laid_out_and_pass_the_package_checker(
-    recorded: Callable,
+    runs: list[str],
     command: Callable[..., int],
     submission: Path,
     tmp_path: Path,
@@ -98,7 +98,7 @@ def test_three_recorded_runs_are_laid_out_and_pass_the_package_checker(
 
 
 def test_an_unknown_run_and_a_bad_submission_are_wrong_usage(
-    recorded: Callable,
+    runs: list[str],
     command: Callable[..., int],
     submission: Path,
     tmp_path: Path,
