@@ -11,10 +11,9 @@ from tests.book import NOON, Lie, MemoryBook, Told, both, truth
 from tests.run_plan import Plan
 
 VALIDATION = {"tasks": 2, "samples": 3, "every": 2, "first": 2, "target": 0.69}
-INLINE = Plan(all_end=True, signed=False, recipe={"validation": VALIDATION})
+INLINE = Plan(all_end=True, recipe={"validation": VALIDATION})
 OFFLINE = Plan(
     all_end=True,
-    signed=False,
     afterwards=True,
     recipe={"validation": {**VALIDATION, "every": 1, "first": 1, "mode": "offline"}},
 )

@@ -19,6 +19,7 @@ from stepwell.audit.rules import (
     fates,
     rows,
     scores,
+    seals,
     settings,
     steps,
     validations,
@@ -46,6 +47,7 @@ AUDITED: tuple[Rule, ...] = (
     batches,
     validations,
     audited_ending,
+    seals,
 )
 """Rules of the audit that a certificate rests on."""
 OWN: tuple[Rule, ...] = (whole, samples, ends, trained, evaluations, stop)
