@@ -2,7 +2,7 @@
 
 import argparse
 
-from cli import mlperf_check, mlperf_import, mlperf_log, mlperf_package
+from cli import mlperf_certify, mlperf_check, mlperf_import, mlperf_log, mlperf_package
 
 
 def add_parser(
@@ -16,5 +16,6 @@ def add_parser(
         mlperf_check,
         mlperf_package,
         mlperf_import,
+        mlperf_certify,
     ):
         action.add_parser(actions)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stepwell.contracts.run import Band, Gates, RunPlan, ValidationSchedule
+from stepwell.contracts.run import Band, Gates, RunPlan
 from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import WarmUpConfig
@@ -24,8 +24,8 @@ from stepwell.recipe.sections import (
     SamplingSection,
     SandboxSection,
     Section,
-    ValidationSection,
 )
+from stepwell.recipe.validating import ValidationSection
 from stepwell.rl.config import GrpoConfig, OptimiserConfig, PackingConfig
 
 
@@ -140,6 +140,7 @@ class Recipe(Section):
                 f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
                 f"{self.run.prompts_per_step}: every step would wait for an operator"
             )
+        self._fits_schedule()
         if isinstance(self.tasks, R2ETasks) and self.validation.heldout_tasks:
             raise ValueError(
                 'validation.heldout_tasks would do nothing with tasks.source = "r2e": it has no families that training '
@@ -151,6 +152,14 @@ class Recipe(Section):
                 f"{list(self.tasks.held_out)}: one would do nothing without the other"
             )
         return self
+
+    def _fits_schedule(self) -> None:
+        first = self.plan().validation.first
+        if self.validation.schedule == "mlperf" and first > self.run.max_steps:
+            raise ValueError(
+                f'validation.schedule = "mlperf" validates version {first} first, but run.max_steps is '
+                f"{self.run.max_steps}: train longer, or with more samples a step"
+            )
 
     def _fits_shipped(self, policy: MicroPolicy) -> None:
         made = shipped()
@@ -177,21 +186,13 @@ class Recipe(Section):
 
     def plan(self) -> RunPlan:
         """The part that workflows see."""
-        validation = self.validation
         return RunPlan(
             max_steps=self.run.max_steps,
             max_staleness=self.run.max_staleness,
             prompts=self.run.prompts_per_step,
             samples=self.run.samples_per_prompt,
-            validation_samples=validation.samples,
-            validation=ValidationSchedule(
-                every=validation.every,
-                first=validation.first,
-                initial=validation.initial,
-                target=validation.target,
-                confirm=validation.confirm_tasks > 0,
-                report=("heldout",) if validation.heldout_tasks else (),
-            ),
+            validation_samples=self.validation.samples,
+            validation=self.validation.plan(self.run.prompts_per_step * self.run.samples_per_prompt),
             steps_per_history=self.run.steps_per_history,
             rollout_timeout_s=self.failures.rollout_timeout_s,
             rollout_attempts=self.failures.rollout_attempts,
