@@ -1,0 +1,1 @@
+"""MLPerf Training's LLM post-training benchmark."""
