@@ -4,6 +4,7 @@ from activities.stores import NoSuchRun
 from activities.weights_record import NoVersion
 from cli.audit_redact import NotRedacted
 from cli.live.page_file import CannotWrite
+from cli.mlperf_study import NotEnded
 from cli.step_range import NoSuchStep
 from db.errors import (
     BlobCorrupt,
@@ -57,6 +58,7 @@ KNOWN_ERRORS = (
     ImagesUnfit,
     NewerDatabase,
     NoVersion,
+    NotEnded,
     NotEnoughTasks,
     OldDatabase,
     PackageUnavailable,
