@@ -5,6 +5,7 @@ from activities.weights_record import NoVersion
 from cli.audit_redact import NotRedacted
 from cli.live.page_file import CannotWrite
 from cli.mlperf_files import UnusableFile
+from cli.mlperf_study import NotEnded
 from cli.step_range import NoSuchStep
 from db.errors import (
     BlobCorrupt,
@@ -70,6 +71,7 @@ KNOWN_ERRORS = (
     NewerDatabase,
     NoMlperfLogging,
     NoVersion,
+    NotEnded,
     NotEnoughTasks,
     OldDatabase,
     PackageUnavailable,

@@ -5,15 +5,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from cli.audit_stores import AuditStores
     from stepwell.mlperf.certificate.certify import Certificate
     from stepwell.mlperf.certificate.rules.log import GivenLog
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "certify",

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from stepwell.mlperf.official_checks import Verdict
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "check",

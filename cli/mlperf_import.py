@@ -4,10 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
+from cli.arguments import Subparsers
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "import",

@@ -5,14 +5,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from stepwell.mlperf.benchmark_log import BenchmarkLog
     from stepwell.mlperf.comparing import Difference
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "log",

@@ -1,5 +1,6 @@
 """A recipe: everything that decides a run."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -10,6 +11,8 @@ from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import WarmUpConfig
 from stepwell.policy.micro.shipped import shipped
+from stepwell.recipe.cluster import ClusterSection, refuse_contradictions
+from stepwell.recipe.model_shape import differences
 from stepwell.recipe.policies import FolderPolicy, Smollm2Policy, WarmUpSection, refuse_useless_warm_up
 from stepwell.recipe.sections import (
     BANDS,
@@ -108,6 +111,8 @@ class Recipe(Section):
     """When versions are validated, and on what."""
     failures: FailureSection = FailureSection()
     """Budgets and deadlines."""
+    cluster: ClusterSection | None = None
+    """Where it lies on a cluster; None: on the machines of its workers, wherever they are."""
     limits: LimitSection = LimitSection()
     """What the run may use."""
     gates: GateSection = GateSection()
@@ -133,6 +138,8 @@ class Recipe(Section):
             )
         if isinstance(self.policy, MicroPolicy) and self.policy.version_0 == "shipped":
             self._fits_shipped(self.policy)
+        if self.cluster is not None:
+            self._fits_cluster(self.cluster)
         if self.warm_up is not None:
             refuse_useless_warm_up(self.warm_up, self.agent, self.tasks, self.failures.reserve)
         if self.failures.min_prompts > self.run.prompts_per_step:
@@ -163,7 +170,8 @@ class Recipe(Section):
 
     def _fits_shipped(self, policy: MicroPolicy) -> None:
         made = shipped()
-        if policy.warm_up != made.warm_up:
+        context = {"context": policy.warm_up.model.context}  # rotary positions have no weights: any context will do
+        if policy.warm_up != made.warm_up.model_copy(update={"model": made.warm_up.model.model_copy(update=context)}):
             raise ValueError(
                 "policy.warm_up differs from the settings that the shipped version 0 was made with, so it would do "
                 'nothing: set policy.version_0 = "warm_up" to make your own, or leave policy.warm_up out'
@@ -173,6 +181,32 @@ class Recipe(Section):
                 f"the shipped version 0 was shown the training tasks of tasks.seed = {made.tasks_seed}; with another "
                 'seed it may have seen what validates it: set policy.version_0 = "warm_up"'
             )
+
+    def _fits_cluster(self, cluster: ClusterSection) -> None:
+        if not isinstance(self.policy, FolderPolicy) or self.policy.shape is None:
+            raise ValueError(
+                'cluster would plan for no model: it needs policy.kind = "folder" and [policy.shape], the published '
+                "configuration"
+            )
+        if self.engine.kind != "vllm" or self.engine.device != "cuda":
+            raise ValueError(
+                f'engine.kind = "{self.engine.kind}" on "{self.engine.device}" leaves the GPUs of cluster.generation '
+                'idle: wanted "vllm" on "cuda"'
+            )
+        if self.trainer.ranks != 1:
+            raise ValueError("trainer.ranks would do nothing: with [cluster], each GPU of the policy pool is a rank")
+        refuse_contradictions(
+            cluster,
+            self.policy.shape,
+            batch=self.batch,
+            engines=self.engines,
+            engine_gpus=self.engine.tensor_parallel or 1,
+        )
+
+    @property
+    def batch(self) -> int:
+        """Rollouts of a training step."""
+        return self.run.prompts_per_step * self.run.samples_per_prompt
 
     @property
     def warm_up(self) -> WarmUpSection | None:
@@ -218,7 +252,7 @@ def folder_of(policy: FolderPolicy) -> Path:
     """Folder of a folder policy, checked.
 
     Raises:
-        FileNotFoundError: what is missing in it.
+        FileNotFoundError: what is missing in it, or that it holds another model than `policy.shape`.
     """
     folder = Path(policy.path).expanduser()
     for name in ("config.json", "tokenizer.json"):
@@ -226,4 +260,10 @@ def folder_of(policy: FolderPolicy) -> Path:
             raise FileNotFoundError(f"policy.path is {policy.path!r}, which has no {name}: give a Hugging Face folder")
     if not any(folder.glob("*.safetensors")):
         raise FileNotFoundError(f"policy.path is {policy.path!r}, which has no *.safetensors: weights are missing")
+    if policy.shape is not None:
+        differing = differences(policy.shape, json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        if differing:
+            raise FileNotFoundError(
+                f"policy.path is {policy.path!r}, which has another model than policy.shape: {'; '.join(differing)}"
+            )
     return folder
