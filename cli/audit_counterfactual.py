@@ -55,7 +55,7 @@ def add_parser(actions: Subparsers) -> None:
         required=True,
         metavar="KEY=VALUE",
         help="rl.estimator=grpo|rloo|dr_grpo|mlperf, rl.baseline, rl.normalise, rl.std_epsilon, rl.overlong_filtering, "
-        "rl.shuffle_rewards; may be given more than once",
+        "rl.shuffle_rewards, rl.overlong_buffer_length with rl.max_response_length; may be given more than once",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with every change")
     parser.set_defaults(run=run)
