@@ -12,8 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.arguments import Subparsers
-from cli.positive import positive
+from cli.arguments import Subparsers, positive
+from stepwell.mlperf import BENCHMARK
 
 if TYPE_CHECKING:
     from activities.stores import Stores
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from stepwell.recipe.recipe import Recipe
     from workers.runs import KnownRun
     from workers.services.addresses import Addresses
-
-BENCHMARK = "qwen35_397b_grpo"
-"""Name in the rules of the benchmark whose points are written."""
 
 
 class NotEnded(RuntimeError):
