@@ -5,10 +5,10 @@ import json
 import sys
 from pathlib import Path
 
+from cli.arguments import Subparsers
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "leaderboard",

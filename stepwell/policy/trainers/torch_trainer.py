@@ -194,41 +194,46 @@ class TorchTrainer:
         tally = Tally(masks=Counter(manifest.mask_counts()))
         for index in range(len(manifest.micro_batches)):
             tally.add(tallies[index])
-        update = self.update(manifest, tally.loss_tokens, optimiser)
+        update = self.update(manifest, float(tally.loss_divisor), optimiser)
         generated = max(1, tally.generated_tokens)
         return StepResult(
             step=manifest.step,
             version=manifest.version,
-            loss=tally.loss_sum / max(1, tally.loss_tokens),
+            loss=tally.loss_sum / (float(tally.loss_divisor) or 1.0),
             grad_norm=update.norm,
             learning_rate=update.learning_rate,
             tokens=tally.tokens,
             padded_tokens=tally.padded_tokens,
             trained_tokens=tally.trained_tokens,
             generated_tokens=tally.generated_tokens,
-            loss_tokens=tally.loss_tokens,
+            loss_tokens=tally.counted_tokens,
             mismatch_mean=tally.difference_sum / generated,
             mismatch_max=tally.difference_max,
             kl_mean=tally.kl_sum / generated,
-            clip_fraction=tally.clipped_tokens / max(1, tally.loss_tokens),
+            clip_fraction=tally.clipped_tokens / max(1, tally.counted_tokens),
             entropy=tally.negative_logprob_sum / generated,
             mask_counts=dict(sorted(tally.masks.items())),
             forward_backward_s=forward_backward_s,
             optimiser_s=time.perf_counter() - began,
         )
 
-    def update(self, manifest: BatchManifest, loss_tokens: int, optimiser: OptimiserConfig | None) -> Update:
+    def update(self, manifest: BatchManifest, divisor: float, optimiser: OptimiserConfig | None) -> Update:
         """The update itself. Without a token to learn from, weights and optimiser stay as they are: AdamW's momentum
         alone would move them.
+
+        Args:
+            manifest: of the batch.
+            divisor: of the gradients: `Tally.loss_divisor` of the whole batch; 0 without a token to learn from.
+            optimiser: see `Trainer.step`.
 
         Raises:
             NonFinite: the gradient; call `discard`.
         """
         config = self._optimiser_config if optimiser is None else optimiser
         self._pin_threads()
-        norm = self._masters.norm(max(1, loss_tokens))
+        norm = self._masters.norm(divisor or 1.0)
         rate = learning_rate(config, manifest.step)
-        if loss_tokens:
+        if divisor:
             self._masters.update(config, rate, norm)
         else:
             self._masters.discard()
