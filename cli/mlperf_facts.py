@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Sequence
 
 from cli.reading import Reader, open_reader
+from cli.services_to_read import services_to_read
 from stepwell.events import RunCreated, StepAdmitted, ValidationRecorded
 from stepwell.events.streams import run_stream, validation_stream, weights_stream
 from stepwell.mlperf.benchmark_log import NotLoggable
 from stepwell.mlperf.deriving import RunFacts
 from stepwell.rl.batching import BatchManifest
 from stepwell.tasks.manifest import TaskManifest
-from workers.services.addresses import Addresses, resolve
-from workers.services.lifecycle import held
+from workers.services.addresses import Addresses
 
 
 def facts_of(names: Sequence[str]) -> list[RunFacts]:
@@ -23,11 +23,7 @@ def facts_of(names: Sequence[str]) -> list[RunFacts]:
         DatabaseUnavailable, BlobStoreUnavailable: no answer.
         BlobMissing, BlobCorrupt: the task set or the first batch.
     """
-    from db.migrate import check
-
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         return asyncio.run(_read(addresses, names))
 
 

@@ -9,7 +9,7 @@ from cli.arguments import Subparsers
 
 if TYPE_CHECKING:
     from stepwell.mlperf.benchmark_log import BenchmarkLog
-    from stepwell.mlperf.comparing import Difference
+    from stepwell.mlperf.log_comparison import Difference
 
 
 def add_parser(actions: Subparsers) -> None:
@@ -34,27 +34,25 @@ def run(args: argparse.Namespace) -> int:
     """Writes or compares the log; 0 if it stands, or says the same."""
     from cli.mlperf_facts import facts_of  # imported here: they take a second, which `--help` should not
     from cli.mlperf_files import read_text, write_text
-    from stepwell.mlperf.comparing import first_difference
     from stepwell.mlperf.deriving import derive
     from stepwell.mlperf.lines import lines_of, mllog_text
+    from stepwell.mlperf.log_comparison import first_difference
     from stepwell.mlperf.submission import load_submission
 
     submission = load_submission(args.submission)
     given = None if args.check is None else read_text(args.check)
     log = derive(facts_of([args.name])[0], submission)
-    lines = lines_of(log)
+    text = mllog_text(lines_of(log))
+    lines = text.splitlines()
     if given is not None:
-        difference = first_difference(given, lines)
+        difference = first_difference(lines, given.splitlines())
         said = json.dumps(_compared(log, difference)) if args.json else _said(str(args.check), len(lines), difference)
         print(said)
         return 0 if difference is None else 1
-    text = mllog_text(lines)
     if args.out is not None:
         write_text(args.out, text)
     if args.json:
-        print(
-            json.dumps({**_summary(log), "lines": [json.loads(line.partition(" ")[2]) for line in text.splitlines()]})
-        )
+        print(json.dumps({**_summary(log), "lines": [json.loads(line.partition(" ")[2]) for line in lines]}))
     elif args.out is None:
         print(text, end="")
     else:
@@ -77,7 +75,10 @@ def _summary(log: "BenchmarkLog") -> dict[str, Any]:
 
 
 def _compared(log: "BenchmarkLog", difference: "Difference | None") -> dict[str, Any]:
-    return {**_summary(log), "difference": None if difference is None else difference._asdict()}
+    if difference is None:
+        return {**_summary(log), "difference": None}
+    told = {**difference._asdict(), "parts": difference.parts, "source": difference.source}
+    return {**_summary(log), "difference": told}
 
 
 def _said(path: str, lines: int, difference: "Difference | None") -> str:

@@ -134,12 +134,13 @@ async def _read(addresses: "Addresses", name: str, recipe: "Recipe") -> "SeedRes
     from stepwell.mlperf.convergence import Evaluation, SeedResult
     from stepwell.recipe.loading import RecipeError
     from stepwell.rl.passk import pass_all_k
+    from workers.runs import digest_today
 
     async with open_reader(addresses) as reader:
         events = [each.event for each in await reader.stream(run_stream(name))]
         if not events or not isinstance(finished := events[-1], RunFinished):
             return None
-        if isinstance(created := events[0], RunCreated) and created.recipe_digest != recipe.digest:
+        if isinstance(created := events[0], RunCreated) and digest_today(created) != recipe.digest:
             raise RecipeError(f"run {name} was made with another recipe: give the study another --name")
         evaluations: list[Evaluation] = []
         for event in events:

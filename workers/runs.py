@@ -12,7 +12,7 @@ from stepwell.contracts.run import RunInput
 from stepwell.events import RunCreated, RunFinished, RunForked
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import run_stream
-from stepwell.recipe.loading import RecipeError
+from stepwell.recipe.loading import RecipeError, resolve
 from stepwell.recipe.recipe import Recipe
 from stepwell.tasks.manifest import TaskEntry, TaskManifest, task_blob
 from stepwell.tasks.r2e.task_set import BrokenSet
@@ -31,7 +31,7 @@ class KnownRun:
     recipe: str
     """Name of its recipe."""
     digest: str
-    """Digest of its resolved recipe."""
+    """Digest of its recipe as this version of Stepwell resolves it."""
     end: RunEnd | None
     """How it ended, if it did."""
     fork: RunForked | None = None
@@ -48,8 +48,17 @@ async def known_runs(stores: Stores) -> list[KnownRun]:
             end = last.end if isinstance(last, RunFinished) else None
             name = stream.removeprefix("run/")
             fork = next((each.event for each in recorded[1:2] if isinstance(each.event, RunForked)), None)
-            runs.append(KnownRun(name, str(created.recipe.get("name", "")), created.recipe_digest, end, fork))
+            runs.append(KnownRun(name, str(created.recipe.get("name", "")), digest_today(created), end, fork))
     return runs
+
+
+def digest_today(created: RunCreated) -> str:
+    """Digest of a recorded recipe as this version of Stepwell resolves it: with the keys that have come since, so that a
+    run from before an upgrade is found again. The recorded one for a recipe that is not read any more."""
+    try:
+        return resolve(created.recipe, source="a recorded run").digest
+    except RecipeError:
+        return created.recipe_digest
 
 
 async def find_or_create(stores: Stores, recipe: Recipe, name: str | None) -> KnownRun:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from stepwell.mlperf.engine_memory import EngineMemory, engine_memory
 from stepwell.mlperf.parameters import active_parameters, parameters
-from stepwell.mlperf.reference_settings import base_learning_rate, first_evaluated_version, gradient_clip_norm
+from stepwell.mlperf.reference_settings import base_learning_rate, gradient_clip_norm
 from stepwell.mlperf.reference_times import TIMES, ReferenceTimes
 from stepwell.mlperf.trainer_memory import TrainerMemory, trainer_memory
 from stepwell.recipe.recipe import FolderPolicy, Recipe
 from stepwell.recipe.unexecutable import unexecutable
+from stepwell.rl.schedule import first_evaluation
 
 GB = 1e9
 """Bytes of a gigabyte, as GPUs are sold by."""
@@ -168,7 +169,7 @@ def _differences(recipe: Recipe) -> list[str]:
         ("validation.samples", recipe.validation.samples, 4),
         ("validation.temperature", recipe.validation.temperature, 0.1),
         ("validation.top_p", recipe.validation.top_p, 0.95),
-        ("validation.first", schedule.first, first_evaluated_version(batch)),
+        ("validation.first", schedule.first, first_evaluation(batch)),
         ("validation.every", schedule.every, 1),
         ("validation.initial", schedule.initial, False),
         ("validation.target", schedule.target, 0.69),

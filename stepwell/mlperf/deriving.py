@@ -21,7 +21,7 @@ from stepwell.events import (
 from stepwell.events.base import Event
 from stepwell.events.envelope import Envelope
 from stepwell.events.streams import validation_stream
-from stepwell.mlperf import BENCHMARK
+from stepwell.mlperf import BENCHMARK, DECIDING
 from stepwell.mlperf.benchmark_log import (
     BenchmarkLog,
     Evaluation,
@@ -41,8 +41,6 @@ from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
 
-DECIDING = "main"
-"""The set whose result ends a run."""
 METRICS = {"loss": "reduced_train_loss", "loss_tokens": "global_valid_toks"}
 """Names that the reference gives to our metrics; the others keep their own."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -34,13 +34,6 @@ class Line:
     metadata: Mapping[str, Value]
     """Where it comes from, and what its key asks for besides."""
 
-    @property
-    def source(self) -> str:
-        """The event that it comes from, in words."""
-        if "stream" not in self.metadata:
-            return f"no event: the submitter declares {self.metadata.get('declared')}"
-        return f"{self.metadata.get('field')} of {self.metadata['stream']} #{self.metadata['seq']}"
-
 
 def lines_of(log: BenchmarkLog) -> list[Line]:
     """The lines, in the order in which they are told: settings, then versions as they were made, each with its

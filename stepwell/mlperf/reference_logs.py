@@ -32,7 +32,8 @@ from stepwell.events.envelope import GENESIS, Envelope, seal
 from stepwell.events.numbers import WeightDigests
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import run_stream, validation_stream, weights_stream
-from stepwell.mlperf.deriving import DECIDING, METRICS, RunFacts
+from stepwell.mlperf import DECIDING
+from stepwell.mlperf.deriving import METRICS, RunFacts
 from stepwell.mlperf.published_log import PublishedLog
 from stepwell.mlperf.submission import Submission
 from stepwell.tasks.manifest import TaskEntry, TaskManifest

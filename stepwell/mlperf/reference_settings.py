@@ -18,8 +18,3 @@ def base_learning_rate(batch: int) -> float:
 def gradient_clip_norm(batch: int) -> float:
     """Norm that gradients are clipped to: 0.125 · sqrt(256 / batch)."""
     return 0.125 * math.sqrt(BATCH / batch)
-
-
-def first_evaluated_version(batch: int) -> int:
-    """Steps before the first evaluation: ceil(2.5 + 3840 / batch); from then on every step is evaluated."""
-    return math.ceil(2.5 + 3840 / batch)

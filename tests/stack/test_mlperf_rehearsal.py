@@ -5,8 +5,8 @@ from pathlib import Path
 from db.ledger import Ledger
 from stepwell.events import StepTrained, ValidationOpened, ValidationRecorded
 from stepwell.events.streams import run_stream, validation_stream, weights_stream
-from stepwell.mlperf.reference_settings import first_evaluated_version
 from stepwell.recipe.loading import load_recipe
+from stepwell.rl.schedule import first_evaluation
 from tests.stack.tiny_run import TinyRun
 from workers.services.addresses import Addresses
 
@@ -16,7 +16,10 @@ SLICE = (
     "run.prompts_per_step=2",
     "run.samples_per_prompt=2",
     "validation.tasks=2",
+    "validation.schedule=interval",
     "validation.first=1",
+    "validation.every=1",
+    "validation.initial=false",
     "engine.max_batch=8",
     "sandbox.concurrency=8",
 )
@@ -25,7 +28,7 @@ SLICE = (
 def test_the_rehearsal_has_the_benchmarks_structure() -> None:
     recipe = load_recipe(RECIPE)
     assert recipe.batch == 256
-    assert recipe.plan().validation.first == first_evaluated_version(256) == 18
+    assert recipe.plan().validation.first == first_evaluation(256) == 18
     assert recipe.agent.max_context_tokens == recipe.engine.max_context == 65_536
     assert recipe.validation.tasks * recipe.validation.samples == 1004
 

@@ -25,10 +25,10 @@ def test_two_logs_agree_up_to_the_first_difference(expected: list[str], found: l
     if difference is None:
         assert expected == found
         return
-    before = difference.line - 1
+    before = difference.number - 1
     assert expected[:before] == found[:before]
     wanted, given = [*expected, None][before] if before <= len(expected) else None, [*found, None][before]
-    assert (difference.expected, difference.found) == (wanted, given)
+    assert (difference.derived, difference.given) == (wanted, given)
     assert wanted != given
 
 

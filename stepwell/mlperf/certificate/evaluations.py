@@ -4,10 +4,8 @@ from typing import NamedTuple
 
 from stepwell.audit.record import RunRecord
 from stepwell.events import ValidationRecorded
+from stepwell.mlperf import DECIDING
 from stepwell.mlperf.certificate.recipe import CertifiedRecipe
-
-DECIDING = "main"
-"""The set whose result ends a run."""
 
 
 class Scored(NamedTuple):

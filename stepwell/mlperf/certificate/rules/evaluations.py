@@ -8,7 +8,8 @@ from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord
 from stepwell.events import ValidationClosed, ValidationOpened
 from stepwell.events.streams import run_stream, validation_stream
-from stepwell.mlperf.certificate.evaluations import DECIDING, required, scored
+from stepwell.mlperf import DECIDING
+from stepwell.mlperf.certificate.evaluations import required, scored
 from stepwell.mlperf.certificate.recipe import CertifiedRecipe, recipe_of
 
 HOLDS = "each version that had to be evaluated was, with every sample of every task, and no other was"

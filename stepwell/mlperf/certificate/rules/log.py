@@ -4,22 +4,19 @@ It is compared, line by line, with the one that is derived from the ledger anew.
 a second time from the record, by other code than derives logs: when the run stopped, and each evaluation's accuracy.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord
 from stepwell.mlperf.certificate.evaluations import scored
 from stepwell.mlperf.certificate.recipe import CertifiedRecipe, recipe_of
 from stepwell.mlperf.certificate.stopping import stop_of
-from stepwell.mlperf.log_comparison import first_difference
+from stepwell.mlperf.log_comparison import fields_of, first_difference
 
 HOLDS = "the log is, line by line, the one that the ledger gives; its stop and its accuracies are the record's"
 UNIT = "log lines"
-
-_MARK = ":::MLLOG "
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def check(record: RunRecord, log: GivenLog, tally: Tally) -> None:
     tally.checked += len(log.found)
     difference = first_difference(log.expected, log.found)
     if difference is not None:
-        tally.findings.append(Finding(log.name, difference.line, str(difference)))
+        tally.findings.append(Finding(log.name, difference.number, str(difference)))
     recipe = recipe_of(record)
     if recipe is not None:
         _check_stop(record, recipe, log, tally)
@@ -84,16 +81,7 @@ def _check_accuracies(record: RunRecord, recipe: CertifiedRecipe, log: GivenLog,
 def _lines(log: GivenLog, key: str) -> list[_Said]:
     found: list[_Said] = []
     for number, text in enumerate(log.found, start=1):
-        if not text.startswith(_MARK):
-            continue
-        try:
-            fields = json.loads(text.removeprefix(_MARK))
-        except ValueError:
-            continue  # no line that was derived: named already
-        if isinstance(fields, dict):
-            read = cast(dict[str, Any], fields)
-            if read.get("key") == key:
-                metadata = read.get("metadata")
-                told = cast(dict[str, Any], metadata) if isinstance(metadata, dict) else {}
-                found.append(_Said(number, read.get("value"), read.get("time_ms"), told))
+        fields = fields_of(text)
+        if fields is not None and fields.get("key") == key:
+            found.append(_Said(number, fields.get("value"), fields.get("time_ms"), fields["metadata"]))
     return found
