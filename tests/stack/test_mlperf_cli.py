@@ -82,6 +82,32 @@ def test_an_edited_line_of_a_recorded_runs_log_is_named_with_its_event(
     assert said.startswith(f"{out}:{at + 1}: differs in value; the line comes from pass_k of run/{run} #")
 
 
+def test_a_certificate_says_whether_a_log_is_the_ledgers(
+    runs: list[str],
+    command: Callable[..., int],
+    submission: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run, out = runs[1], tmp_path / "result_1.txt"
+
+    def refused() -> list[tuple[str, int]]:
+        """What the certificate's rule of logs finds; others find that nothing but the story was recorded."""
+        capsys.readouterr()
+        assert command("certify", run, "--log", out, "--submission", submission, "--json") == 1
+        (log,) = [rule for rule in json.loads(capsys.readouterr().out)["rules"] if rule["rule"] == "log"]
+        assert log["checked"] == len(out.read_text().splitlines())
+        return [(each["stream"], each["seq"]) for each in log["findings"]]
+
+    assert command("log", run, "--submission", submission, "--out", out) == 0
+    assert refused() == []
+    text = out.read_text().splitlines(keepends=True)
+    at = next(number for number, line in enumerate(text) if '"eval_accuracy"' in line)
+    text[at] = text[at].replace('"value": 0.', '"value": 0.9')
+    out.write_text("".join(text))
+    assert refused() == [(str(out), at + 1)] * 2, "the line, and the accuracy that the record computes"
+
+
 def test_three_recorded_runs_are_laid_out_and_pass_the_package_checker(
     runs: list[str],
     command: Callable[..., int],
