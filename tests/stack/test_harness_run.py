@@ -14,7 +14,7 @@ from db.blobs import BlobStore
 from stepwell.events import AttemptOpened, RolloutEnded, RolloutRestarted, RowsRecorded, StepAdmitted, StepTrained
 from stepwell.events.base import Event, facts_digest
 from stepwell.rl.batching import BatchManifest
-from stepwell.tasks.forge import forged_task
+from stepwell.tasks.sources import forged_tasks
 from tests.byte_tokenizer import TOKENIZER
 from tests.chaos.outcome import turns_of
 from tests.small_models import make_folder
@@ -42,7 +42,7 @@ def settings(tmp_path: Path) -> Callable[[Path | None], list[str]]:
     policy = make_folder(tmp_path / "policy", config)
     TOKENIZER.save(str(policy / "tokenizer.json"))
     answers = tmp_path / "answers.json"
-    task = forged_task(0, "train", 0)  # the first of the curriculum, and the run's only one
+    (task,) = forged_tasks(0, main=1, confirm=0, heldout=0).curriculum(1)  # the run's only one
     answers.write_text(json.dumps({task.issue: task.gold}))
 
     def of(hold: Path | None) -> list[str]:
