@@ -53,8 +53,8 @@ async def known_runs(stores: Stores) -> list[KnownRun]:
 
 
 def digest_today(created: RunCreated) -> str:
-    """Digest of a recorded recipe as this version of Stepwell resolves it: with the keys that have come since, so that a
-    run from before an upgrade is found again. The recorded one for a recipe that is not read any more."""
+    """Digest of a recorded recipe as this version of Stepwell resolves it, with the keys that have come since: so a run
+    from before an upgrade is found again. The recorded one for a recipe that is not read any more."""
     try:
         return resolve(created.recipe, source="a recorded run").digest
     except RecipeError:

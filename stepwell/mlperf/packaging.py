@@ -6,6 +6,7 @@
 """
 
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,15 @@ def write_package(out: Path, results: Sequence[Result], system: Mapping[str, str
     if folder.exists():
         raise PackageRefused(f"{folder} is there already: name another folder with --out, or take it away")
     texts = [mllog_text(lines_of(result.log)) for result in results]
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".stepwell-package-", dir=out) as scratch:
+        whole = Path(scratch) / folder.name
+        _write(whole, results, texts, system)
+        whole.rename(folder)  # all of it or nothing: half a submission would stand in the way of the next try
+    return folder
+
+
+def _write(folder: Path, results: Sequence[Result], texts: Sequence[str], system: Mapping[str, str]) -> None:
     logs = results_folder(folder, system["system_name"])
     recipes = folder / "benchmarks" / BENCHMARK / "implementations" / "stepwell"
     for each in (folder / "systems", logs, recipes):
@@ -68,7 +78,6 @@ def write_package(out: Path, results: Sequence[Result], system: Mapping[str, str
         created = result.facts.created[1]
         (recipes / config_filename(created)).write_text(tomli_w.dumps(_told(created.recipe)), encoding="utf-8")
     (recipes / "README.md").write_text(_readme(results), encoding="utf-8")
-    return folder
 
 
 def _told(recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cli.main import main
+from stepwell.events import RunCreated
 from stepwell.mlperf.benchmark_log import BenchmarkLog
 from stepwell.mlperf.deriving import derive
 from stepwell.mlperf.lines import lines_of, mllog_text
@@ -124,6 +126,17 @@ def test_a_package_is_never_written_over_another_or_with_a_run_twice(tmp_path: P
     write_package(tmp_path, [result], SYSTEM)
     with pytest.raises(PackageRefused, match="is there already"):
         write_package(tmp_path, [result], SYSTEM)
+
+
+def test_a_package_that_breaks_off_leaves_nothing(tmp_path: Path) -> None:
+    result = logged()
+    (envelope, created), *rest = result.facts.events
+    assert isinstance(created, RunCreated)
+    unwritable = created.model_copy(update={"recipe": {**created.recipe, "odd": [None]}})
+    second = replace(result.facts, run="rehearsal-1", events=[(envelope, unwritable), *rest])
+    with pytest.raises(TypeError):
+        write_package(tmp_path, [result, Result(second, result.log)], SYSTEM)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unchanged_log_is_the_ledgers() -> None:
