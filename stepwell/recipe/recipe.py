@@ -226,7 +226,7 @@ class Recipe(Section):
             prompts=self.run.prompts_per_step,
             samples=self.run.samples_per_prompt,
             validation_samples=self.validation.samples,
-            validation=self.validation.plan(self.run.prompts_per_step * self.run.samples_per_prompt),
+            validation=self.validation.plan(self.batch),
             steps_per_history=self.run.steps_per_history,
             rollout_timeout_s=self.failures.rollout_timeout_s,
             rollout_attempts=self.failures.rollout_attempts,
