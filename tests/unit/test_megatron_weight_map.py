@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from transformers import AutoModelForCausalLM, PreTrainedConfig
 
+from stepwell.policy.trainers.megatron.folder_tensors import FolderTensors
 from stepwell.policy.trainers.megatron.layout import Across, Counts, Layout
 from stepwell.policy.trainers.megatron.model_folder import read_model
 from stepwell.policy.trainers.megatron.weight_map import weight_units
 from stepwell.policy.trainers.protocol import UnsupportedModel
+from stepwell.policy.weights import WeightsError
 from stepwell.recipe.loading import RecipeError, load_recipe
 from stepwell.recipe.trainer_section import TrainerSection
 from tests.megatron_models import LLAMA_4, QWEN3_2, QWEN3_MOE
@@ -84,6 +86,18 @@ def test_model_that_megatron_would_compute_otherwise_is_refused(
     changed = type(config)(**{**config.to_dict(), **changes})
     with pytest.raises(UnsupportedModel, match=said):
         read_model(make_folder(tmp_path / "model", changed))
+
+
+def test_experts_that_a_folder_keeps_one_by_one_are_put_together(tmp_path: Path) -> None:
+    model: Any = AutoModelForCausalLM.from_config(QWEN3_MOE)
+    model.save_pretrained(tmp_path / "published")
+    tensors = FolderTensors([tmp_path / "published" / "model.safetensors"])
+    for name, tensor in model.state_dict().items():
+        assert torch.equal(tensors[name], tensor), name
+    with pytest.raises(WeightsError, match=r"lack model\.layers\.9\.mlp\.gate\.weight"):
+        tensors["model.layers.9.mlp.gate.weight"]
+    with pytest.raises(WeightsError, match=r"lack the experts of model\.layers\.9"):
+        tensors["model.layers.9.mlp.experts.down_proj"]
 
 
 def test_keys_are_filled_in_and_validate_again() -> None:

@@ -17,10 +17,19 @@ from transformers import AutoModelForCausalLM, PreTrainedConfig
 
 from stepwell.policy.trainers.megatron.layout import Layout
 from stepwell.policy.trainers.megatron.trainer import MegatronTrainer
-from stepwell.policy.trainers.protocol import ComputeDtype, NonFinite, RankLost, UnsupportedModel, WrongParent
+from stepwell.policy.trainers.protocol import (
+    ComputeDtype,
+    NonFinite,
+    RankLost,
+    Trainer,
+    UnsupportedModel,
+    WrongParent,
+)
+from stepwell.policy.trainers.start import start_trainer
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
 from stepwell.policy.weights import DigestMismatch, load_folder
 from tests.megatron_models import LLAMA_4, QWEN3_2, QWEN3_MOE, batch_at
+from tests.recorded_batches import recorded_recipe
 from tests.small_models import OPEN, OPTIMISER, REWARDS, make_folder
 
 TIMEOUT_S = 60.0
@@ -65,12 +74,29 @@ class Pair:
     case: Case
     folder: Path
     plain: TorchTrainer
-    megatron: MegatronTrainer
+    megatron: Trainer
     version_0: Path
     """Checkpoint, written by the plain one."""
 
 
-def start(case: Case, folder: Path) -> MegatronTrainer:
+def start(case: Case, folder: Path) -> Trainer:
+    if not case.freeze_router:
+        layout = case.layout
+        recipe = recorded_recipe(
+            backend="megatron",
+            tensor_parallel=layout.tensor,
+            data_parallel=layout.data,
+            compute_dtype=case.compute_dtype,
+            rank_timeout_s=TIMEOUT_S,
+        )
+        if layout.expert > 1:  # the recipe's own policy has no experts, and refuses the key
+            keys = {"expert_parallel": layout.expert}
+            recipe = recipe.model_copy(update={"trainer": recipe.trainer.model_copy(update=keys)})
+        return start_trainer(recipe, folder)
+    return start_without_recipe(case, folder)
+
+
+def start_without_recipe(case: Case, folder: Path) -> Trainer:
     return MegatronTrainer.from_folder(
         folder,
         OPTIMISER,
@@ -126,7 +152,8 @@ def test_version_0_has_the_same_digests_and_log_probabilities(pair: Pair) -> Non
 
 def test_two_steps_and_their_export_match_the_plain_trainer(pair: Pair, tmp_path: Path) -> None:
     for version in (0, 1):
-        theirs, ours = pair.plain.step(batch_at(version)), pair.megatron.step(batch_at(version))
+        theirs = pair.plain.step(batch_at(version), OPTIMISER)
+        ours = pair.megatron.step(batch_at(version), OPTIMISER)
         exact = {"step", "version", "learning_rate", "tokens", "trained_tokens", "generated_tokens", "loss_tokens"}
         assert ours.model_dump(include=exact) == theirs.model_dump(include=exact)
         assert ours.padded_tokens < theirs.padded_tokens
@@ -184,6 +211,11 @@ def test_refused_step_and_refused_checkpoint_change_nothing(pair: Pair, tmp_path
     (tmp_path / "damaged" / "masters.safetensors").write_bytes(damaged)
     with pytest.raises(DigestMismatch, match="master weights have the digest"):
         pair.megatron.load_checkpoint(tmp_path / "damaged")
+    larger = type(pair.case.config)(**{**pair.case.config.to_dict(), "vocab_size": 64})
+    other = TorchTrainer.from_folder(make_folder(tmp_path / "other", larger), OPTIMISER, OPEN, threads=1)
+    other.save_checkpoint(tmp_path / "larger")
+    with pytest.raises(DigestMismatch, match="is another model's checkpoint: it differs in"):
+        pair.megatron.load_checkpoint(tmp_path / "larger")
     pair.megatron.step(batch_at(0))
     pair.megatron.load_checkpoint(pair.version_0)
     assert pair.megatron.digests() == before
@@ -193,9 +225,9 @@ def test_layout_and_router_that_do_not_fit_are_refused_before_a_process_starts(t
     folder = make_folder(tmp_path / "model", QWEN3_2)
     before = ranks()
     with pytest.raises(UnsupportedModel, match="tensor_parallel is 4, which does not divide the model's 2 key-value"):
-        start(Case("", QWEN3_2, Layout(4)), folder)
+        start_without_recipe(Case("", QWEN3_2, Layout(4)), folder)
     with pytest.raises(UnsupportedModel, match="freeze_router would do nothing"):
-        start(Case("", QWEN3_2, Layout(1), freeze_router=True), folder)
+        start_without_recipe(Case("", QWEN3_2, Layout(1), freeze_router=True), folder)
     with pytest.raises(UnsupportedModel, match="freeze_router would do nothing"):
         TorchTrainer.from_folder(folder, OPTIMISER, OPEN, threads=1, freeze_router=True)
     assert ranks() == before
