@@ -1,7 +1,5 @@
 """`stepwell audit`: checks a run from its ledger, and takes it apart."""
 
-import argparse
-
 from cli import (
     audit_anchor,
     audit_counterfactual,
@@ -16,11 +14,10 @@ from cli import (
     audit_retrain,
     audit_verify,
 )
+from cli.arguments import Subparsers
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser("audit", help="check a run from its ledger")
     actions = parser.add_subparsers(dest="audit_action", required=True, metavar="ACTION")

@@ -5,14 +5,14 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from cli.audit_stores import AuditStores
     from stepwell.audit.signed import Anchor
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "anchor",
@@ -21,7 +21,7 @@ def add_parser(
         "verifier of an export then tell whether what stood at this moment still does. Of a run that is not signed, it "
         "names the head of the run's stream.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument("--json", action="store_true", help="print one JSON object")
     action.set_defaults(run=run)
 

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from stepwell.audit.advantage_changes import StepChange
     from workers.services.addresses import Addresses
@@ -37,9 +39,7 @@ class Counterfactual:
         }
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "counterfactual",
@@ -48,14 +48,14 @@ def add_parser(
         "`rl`, without a model: what changes sign, what vanishes, what is masked, and where. Exit 0 if it is computed, "
         "1 if the ledger cannot be read, or some step cannot be computed, 2 for a run or a setting that cannot be.",
     )
-    parser.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(parser)
     parser.add_argument(
         "--set",
         action="append",
         required=True,
         metavar="KEY=VALUE",
         help="rl.estimator=grpo|rloo|dr_grpo|mlperf, rl.baseline, rl.normalise, rl.std_epsilon, rl.overlong_filtering, "
-        "rl.shuffle_rewards; may be given more than once",
+        "rl.shuffle_rewards, rl.overlong_buffer_length with rl.max_response_length; may be given more than once",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, with every change")
     parser.set_defaults(run=run)
@@ -63,13 +63,9 @@ def add_parser(
 
 def run(args: argparse.Namespace) -> int:
     """Computes; 0 if every step can be."""
-    from db.migrate import check  # imported here: they take a second, which `--help` should not
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.services_to_read import services_to_read  # imported here: they take a second, which `--help` should not
 
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         found = asyncio.run(_compute(addresses, args.name, args.set))
     print(json.dumps(found.as_json()) if args.json else "\n".join(lines(found)))
     return 1 if found.refused else 0

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from cli.positive import positive
+from cli.arguments import Subparsers, add_run, positive
 
 if TYPE_CHECKING:
     from db.run_source import SourceReader
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from workers.services.addresses import Addresses
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "explain",
@@ -34,7 +32,7 @@ def add_parser(
         "task/SHA256 · operator/SEQ · blob/SHA256 · event/STREAM/SEQ · run · end. Rollouts of a validation: "
         "rollout/v24-main/1/0. Of a SHA256 or KEY, 12 digits are enough.",
     )
-    parser.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(parser)
     parser.add_argument("what", metavar="WHAT", nargs="?", default="pass@k", help="what to explain (see below)")
     parser.add_argument("--depth", type=positive, metavar="N", help="steps away from it at most (7; with --json all)")
     parser.add_argument("--all", action="store_true", help="show every thing of a kind, and open each")
@@ -45,15 +43,11 @@ def add_parser(
 def run(args: argparse.Namespace) -> int:
     """Explains; 0 if there is such a thing."""
     from cli.provenance_lines import print_explanation  # imported here: they take a second, which `--help` should not
-    from db.migrate import check
+    from cli.services_to_read import services_to_read
     from stepwell.audit.provenance.reference import parse
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
 
     wanted = parse(args.what)
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         if args.json:
             graph = asyncio.run(_graph(addresses, args.name, wanted, args.depth))
             print(json.dumps({"run": args.name, **graph.as_json()}))

@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from cli.audit_stores import AuditStores
     from db.run_export import Exported
@@ -14,9 +16,7 @@ SHOWN = 5
 """Missing blobs that are printed; `--json` gives all."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "export",
@@ -25,7 +25,7 @@ def add_parser(
         "them with Python 3.11 alone. Exit 0 if everything was there, 1 if the store lacks blobs that the run names, 2 "
         "for what cannot be written.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument("--out", required=True, type=Path, metavar="PATH", help="a new folder, or a file NAME.tar")
     action.add_argument(
         "--without",

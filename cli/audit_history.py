@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from workers.history_replay import HistoryReplay
     from workers.services.addresses import Addresses
@@ -33,9 +35,7 @@ class Replayed:
         return not self.missing and not any(each.failure for each in self.histories)
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "history",
@@ -44,23 +44,19 @@ def add_parser(
         "workflows of this version: each must decide as it did. Exit 0 if all do, 1 if one does not or if the run has "
         "ended and its own workflow is not archived, 2 if there is no such run.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument("--json", action="store_true", help="print one JSON object, with every history")
     action.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Replays; 0 if every history can be."""
-    from db.migrate import check  # imported here: they take a second, which `--help` should not
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.services_to_read import services_to_read  # imported here: they take a second, which `--help` should not
     from workers.services.watch import quieten_client
 
     quieten_client()
     logging.getLogger("temporalio").setLevel(logging.CRITICAL)  # a history that does not replay is told below
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         replayed = asyncio.run(_replay(addresses, args.name))
     print(json.dumps(as_json(replayed)) if args.json else "\n".join(lines(replayed)))
     return 0 if replayed.holds else 1

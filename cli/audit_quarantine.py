@@ -6,6 +6,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from stepwell.audit.provenance.reference import Ref
     from stepwell.audit.taint import Taint
@@ -24,9 +26,7 @@ class Quarantined(NamedTuple):
     """Events that were appended now."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "quarantine",
@@ -36,7 +36,7 @@ def add_parser(
         "to fork from. Without --rollout it says what is tainted. What was marked is not marked again. Exit 0 if it "
         "stands, 1 if it cannot be recorded, 2 if there is no such run or rollout.",
     )
-    parser.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(parser)
     parser.add_argument(
         "--rollout",
         action="append",
@@ -52,17 +52,13 @@ def add_parser(
 
 def run(args: argparse.Namespace) -> int:
     """Marks, and tells."""
-    from db.migrate import check  # imported here: they take a second, which `--help` should not
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.services_to_read import services_to_read  # imported here: they take a second, which `--help` should not
 
     wrong = _wrong(args)
     if wrong:
         print(f"stepwell audit quarantine: {wrong}", file=sys.stderr)
         return 2
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         found = asyncio.run(_quarantine(addresses, args))
     if args.json:
         print(json.dumps({"run": args.name, "appended": found.appended, **found.taint.as_json()}))

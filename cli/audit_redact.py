@@ -6,6 +6,8 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from cli.audit_stores import AuditStores
     from workers.services.addresses import Addresses
@@ -15,9 +17,7 @@ class NotRedacted(ValueError):
     """A blob that may not be deleted; says why."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "redact",
@@ -26,7 +26,7 @@ def add_parser(
         "reports. Their digests stay in the events, the deletion is an event of its own, and the audit says that the "
         "bytes are gone. A step whose payloads are gone cannot be trained again. Needs the role that owns the tables.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument("blobs", metavar="DIGEST", nargs="+", help="digests of the blobs")
     action.add_argument("--reason", required=True, help="why; it is kept in the ledger")
     action.set_defaults(run=run)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.positive import positive
+from cli.arguments import Subparsers, add_run, positive
 from cli.step_range import chosen, step_range
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ class Regrading:
         }
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "regrade",
@@ -73,7 +71,7 @@ def add_parser(
         "recorded stands: a verdict of another grader is kept under its own key. Exit 0 if every verdict is the same, "
         "1 if not, or if some could not be graded, 2 if there is no such run or step.",
     )
-    parser.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(parser)
     parser.add_argument("--grader", choices=("current",), default="current", help="which grader: the one installed")
     parser.add_argument(
         "--step", type=step_range, metavar="N", help="this step, or a range as 3..7 (default: every admitted step)"
@@ -86,13 +84,9 @@ def add_parser(
 
 def run(args: argparse.Namespace) -> int:
     """Grades again; 0 if every verdict is the same."""
-    from db.migrate import check  # imported here: they take a second, which `--help` should not
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.services_to_read import services_to_read  # imported here: they take a second, which `--help` should not
 
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         found = asyncio.run(_regrade(addresses, args.name, args.step, args.sample, args.seed))
     print(json.dumps(found.as_json()) if args.json else "\n".join(lines(found)))
     return 0 if found.agrees else 1

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from cli.arguments import Subparsers, add_run
 from cli.step_range import chosen, step_range
 
 if TYPE_CHECKING:
@@ -17,9 +18,7 @@ SHOWN = 3
 """Differences of a step that are printed; `--json` gives all."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "replay",
@@ -29,7 +28,7 @@ def add_parser(
         "recorded. Names the first field, group and rollout that differ. Exit 0 if every step is equal, 1 if not, 2 if "
         "there is no such run or step.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument(
         "--step", type=step_range, metavar="N", help="this step, or a range as 3..7 (default: every admitted step)"
     )
@@ -40,13 +39,9 @@ def add_parser(
 def run(args: argparse.Namespace) -> int:
     """Replays; 0 if every step is equal."""
     from cli.reading import require_run  # imported here: they take a second, which `--help` should not
-    from db.migrate import check
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.services_to_read import services_to_read
 
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         require_run(addresses, args.name)
         replays = _replay(addresses, args.name, args.step)
     is_equal = all(each.replay.is_equal for each in replays)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cli.arguments import Subparsers, add_run, positive
 from cli.step_range import chosen, step_range
 
 if TYPE_CHECKING:
@@ -21,9 +22,7 @@ PARTS = ("master", "exported", "optimiser")
 """What of a version has a digest."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "retrain",
@@ -33,11 +32,11 @@ def add_parser(
         "must be the same; in another the distance to the recorded weights is held against a tolerance. Reads alone. "
         "Exit 0 if every step comes out, 1 if not, 2 if there is no such run or step.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument(
         "--step", type=step_range, metavar="N", help="this step, or a range as 3..7 (default: every trained step)"
     )
-    action.add_argument("--sample", type=_positive, metavar="K", help="only K of the steps, drawn at random")
+    action.add_argument("--sample", type=positive, metavar="K", help="only K of the steps, drawn at random")
     action.add_argument("--seed", type=int, metavar="S", help="of the draw (default: 0)")
     action.add_argument("--json", action="store_true", help="print one JSON object")
     action.set_defaults(run=run, usage=action)
@@ -46,15 +45,11 @@ def add_parser(
 def run(args: argparse.Namespace) -> int:
     """Trains again; 0 if every step comes out."""
     from cli.reading import require_run  # imported here: they take a second, which `--help` should not
-    from db.migrate import check
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
+    from cli.services_to_read import services_to_read
 
     if args.seed is not None and args.sample is None:
         args.usage.error("--seed does nothing without --sample")
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         require_run(addresses, args.name)
         found = asyncio.run(_retrain(addresses, args.name, args.step, args.sample, args.seed or 0))
     is_good = all(each.outcome.is_good for each in found)
@@ -133,12 +128,6 @@ def _distance(apart: "Apart | None") -> str:
         f"distance to the recorded weights: largest {apart.distance.max:.3g}, mean {apart.distance.mean:.3g}; "
         f"tolerance in another environment: {apart.tolerance.max:.3g} and {apart.tolerance.mean:.3g}"
     )
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps from 1 on")
-    return int(text)
 
 
 async def _retrain(

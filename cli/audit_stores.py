@@ -6,12 +6,11 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeVar
 
 from cli.reading import Reader, open_reader
+from cli.services_to_read import services_to_read
 from db.blobs import BlobStore
 from db.database import Database
-from db.migrate import check
 from db.objects import ObjectStore
-from workers.services.addresses import Addresses, resolve
-from workers.services.lifecycle import held
+from workers.services.addresses import Addresses
 
 T = TypeVar("T")
 
@@ -46,9 +45,7 @@ def on_run_at(name: str, work: Callable[[Addresses, AuditStores], Awaitable[T]])
             await stores.reader.require(name)
             return await work(addresses, stores)
 
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
-    with held() as addresses:
-        check(addresses.auditor)
+    with services_to_read() as addresses:
         return asyncio.run(opened(addresses))
 
 

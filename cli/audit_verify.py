@@ -5,6 +5,8 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from cli.audit_stores import AuditStores
     from stepwell.audit.fate_ledger import FateLedger
@@ -16,9 +18,7 @@ SHOWN = 5
 """Findings of a rule, and causes of fates, that are printed; `--json` gives all."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     action = actions.add_parser(
         "verify",
@@ -27,7 +27,7 @@ def add_parser(
         "that is not finished, what stands. Then says what became of every prompt, and whether what was trained is as "
         "long as what was generated. Exit 0 if every rule holds, 1 if not, 2 if there is no such run.",
     )
-    action.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(action)
     action.add_argument(
         "--anchor",
         action="append",

@@ -3,10 +3,10 @@
 import argparse
 import sys
 
+from cli.arguments import Subparsers
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "down",

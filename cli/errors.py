@@ -4,6 +4,8 @@ from activities.stores import NoSuchRun
 from activities.weights_record import NoVersion
 from cli.audit_redact import NotRedacted
 from cli.live.page_file import CannotWrite
+from cli.mlperf_files import UnusableFile
+from cli.mlperf_study import NotEnded
 from cli.step_range import NoSuchStep
 from db.errors import (
     BlobCorrupt,
@@ -20,6 +22,12 @@ from stepwell.audit.counterfactual import NotComputable
 from stepwell.audit.provenance.reference import NoSuchThing
 from stepwell.audit.signed import NoAnchor
 from stepwell.events import UnknownEvent
+from stepwell.mlperf.benchmark_log import NotLoggable
+from stepwell.mlperf.official_checks import NoSuchLog
+from stepwell.mlperf.official_package import NoMlperfLogging
+from stepwell.mlperf.packaging import PackageRefused
+from stepwell.mlperf.published_log import NoReferenceLog
+from stepwell.mlperf.submission import SubmissionError
 from stepwell.policy.weights import DigestMismatch
 from stepwell.recipe.loading import RecipeError
 from stepwell.sandbox.protocol import SandboxError
@@ -34,13 +42,18 @@ from workers.services.errors import ServiceError
 USAGE_ERRORS = (
     BundleExists,
     NoAnchor,
+    NoReferenceLog,
+    NoSuchLog,
     NoSuchRun,
     NoSuchStep,
     NoSuchThing,
     NotComputable,
+    NotLoggable,
     NotRedacted,
     NotWithheld,
+    PackageRefused,
     RecipeError,
+    SubmissionError,
 )
 """What was asked for does not exist or cannot be: exit 2."""
 
@@ -56,13 +69,16 @@ KNOWN_ERRORS = (
     DiskFull,
     ImagesUnfit,
     NewerDatabase,
+    NoMlperfLogging,
     NoVersion,
+    NotEnded,
     NotEnoughTasks,
     OldDatabase,
     PackageUnavailable,
     SandboxError,
     ServiceError,
     UnknownEvent,
+    UnusableFile,
     UnusableKey,
     WorkerFailed,
 )

@@ -9,10 +9,10 @@ import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
-from cli import audit, down, operate, rebuild, report, run, status, tasks, up, watch, worker
+from cli import audit, down, mlperf, operate, ptb, rebuild, report, run, status, tasks, up, watch, worker
 from workers.lifetime import leave
 
-VERBS = (run, watch, report, operate, audit, tasks, up, down, status, rebuild, worker)
+VERBS = (run, watch, report, operate, audit, tasks, mlperf, ptb, up, down, status, rebuild, worker)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from temporalio.client import Client
 
@@ -103,9 +105,7 @@ class NotUnderWay(Exception):
     """The run exists, and no workflow works on it."""
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds each verb."""
     for verb in VERBS:
         parser = subparsers.add_parser(

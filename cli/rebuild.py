@@ -6,6 +6,7 @@ import json
 import sys
 import time
 
+from cli.arguments import Subparsers
 from db.database import Database
 from db.errors import DatabaseUnavailable, DiskFull, NewerDatabase, OldDatabase
 from db.migrate import check
@@ -15,9 +16,7 @@ from workers.services.addresses import resolve
 from workers.services.errors import ServiceError
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser("rebuild", help="empty the tables for reading and fill them from the ledger")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

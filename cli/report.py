@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers, add_run
+
 if TYPE_CHECKING:
     from stepwell.report.picture import RunPicture
     from stepwell.report.verified import Verified
@@ -16,9 +18,7 @@ VERIFIED_UP_TO = 200_000
 """Events of a finished run that is verified unasked: some ten seconds."""
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "report",
@@ -26,7 +26,7 @@ def add_parser(
         description="Writes one self-contained HTML page with the run's curves, and prints its summary. Exit 0 if it "
         "is written, whatever it says; 1 if it cannot be, 2 if there is no such run.",
     )
-    parser.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(parser)
     parser.add_argument("--output", type=Path, metavar="PATH", help="file to write (default: reports/RUN.html at home)")
     parser.add_argument("--json", action="store_true", help="print one JSON object; write the page only with --output")
     parser.add_argument(
@@ -42,16 +42,12 @@ def run(args: argparse.Namespace) -> int:
     """Writes the page; 0 if it stands."""
     from cli.live import summary  # imported here: they take a second, which `--help` should not
     from cli.live.page_file import CannotWrite, default_page
-    from db.migrate import check
+    from cli.services_to_read import services_to_read
     from stepwell.report.snapshot import snapshot
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
 
     page: Path | None = args.output or (None if args.json else default_page(args.name))
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
     try:
-        with held() as addresses:
-            check(addresses.auditor)
+        with services_to_read() as addresses:
             picture, verified = asyncio.run(_look(addresses, args.name, page, args.verify))
     except CannotWrite as error:
         print(f"stepwell: {error}", file=sys.stderr)

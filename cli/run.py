@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from temporalio.client import WorkflowHandle
 
@@ -29,9 +31,7 @@ SETTLE_TRIES = 20
 """Looks for the last event of a run whose workflow has ended."""
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "run",
@@ -50,25 +50,33 @@ def add_parser(
         action="store_true",
         help="start no worker: those of a cluster, by `stepwell worker KIND`, serve the run",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the resolved recipe and leave")
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print the resolved recipe and leave; with a section [cluster], its plan too, as comments",
+    )
+    parser.add_argument("--json", action="store_true", help="with --dry-run: print recipe and plan in JSON")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Runs the recipe to its end."""
     # Imported here: torch and transformers, which check a recipe's models, take seconds.
-    from stepwell.recipe.loading import load_recipe
+    from stepwell.recipe.loading import RecipeError, load_recipe
 
     recipe = load_recipe(args.recipe, args.set)
     if args.dry_run:
-        import tomli_w
+        from cli.dry_run import dry_run
 
-        print(tomli_w.dumps(recipe.model_dump(mode="json", exclude_none=True)), end="")
+        print(dry_run(recipe, as_json=args.json), end="")
         return 0
+    if args.json:
+        raise RecipeError("--json goes with --dry-run: a run that begins is shown, not printed")
     from db.migrate import bring_up
-    from workers.preflight import preflight
+    from workers.preflight import preflight, refuse_unexecutable
     from workers.services.lifecycle import held
 
+    refuse_unexecutable(recipe)
     if not args.no_workers:
         asyncio.run(preflight(recipe))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # both signals stop the run in the same, clean way

@@ -7,15 +7,15 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from cli.arguments import Subparsers
+
 if TYPE_CHECKING:
     from cli.runs_under_way import RunUnderWay
     from db.workers import LiveWorker
     from workers.services.report import Report
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "status",

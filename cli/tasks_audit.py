@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import median
 
+from cli.arguments import Subparsers
 from cli.tasks_files import UnusableFile, check_out, write_whole
 from cli.tasks_sandboxes import sandboxes
 from stepwell.tasks.audit import AuditedTask, AuditReport, Comparison, audit_tasks, compare
@@ -16,9 +17,7 @@ from stepwell.tasks.set_file import SET_STARTS, BrokenSetFile, read_set, write_s
 from stepwell.tasks.task import Task
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser(
         "audit",

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from cli.arguments import Subparsers
 from cli.tasks_files import check_out, write_whole
 from cli.tasks_sandboxes import sandboxes
 from stepwell.tasks.forge import ForgeCounts, TaskSet, forge
@@ -34,9 +35,7 @@ class UnusableOption(ValueError):
     """An option that would do nothing, or a value that is not allowed."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     plan = SetPlan.model_fields
     parser = actions.add_parser(

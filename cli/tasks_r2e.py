@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from cli.arguments import Subparsers
 from stepwell.tasks.r2e.curriculum import UnknownPassRate
 from stepwell.tasks.r2e.images import ImagesUnfit, image_names, named
 from stepwell.tasks.r2e.importing import CannotImport, ImportReport, ImportRequest, import_r2e, read_ids
@@ -18,9 +19,7 @@ SHOWN = 20
 """Most bad rows and ids that the text names; `--json` has them all."""
 
 
-def add_parser(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(actions: Subparsers) -> None:
     """Adds the action."""
     parser = actions.add_parser("import-r2e", help="make a set of R2E-Gym tasks from rows and Apptainer images")
     parser.add_argument(

@@ -5,10 +5,10 @@ import asyncio
 import json
 import sys
 
+from cli.arguments import Subparsers, add_run
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "watch",
@@ -16,7 +16,7 @@ def add_parser(
         description="Shows a run live. Ctrl-C leaves it; the run goes on. Exit 0, or 1 if the run failed, 2 if there "
         "is no such run.",
     )
-    parser.add_argument("name", metavar="RUN", help="name of the run")
+    add_run(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object that says how it stands, and leave")
     parser.set_defaults(run=run)
 
@@ -28,16 +28,12 @@ def run(args: argparse.Namespace) -> int:
     from cli.live import summary
     from cli.live.following import follow, look_and_ask
     from cli.live.waits import waits
-    from db.migrate import check
+    from cli.services_to_read import services_to_read
     from stepwell.events.run_finished import RunEnd
     from stepwell.report.snapshot import snapshot
-    from workers.services.addresses import resolve
-    from workers.services.lifecycle import held
 
-    resolve()  # says what to do where there never were any services, instead of starting empty ones
     try:
-        with held() as addresses:
-            check(addresses.auditor)
+        with services_to_read() as addresses:
             if args.json:
                 seen = asyncio.run(look_and_ask(addresses, args.name))
                 picture, word = seen.picture, seen.word

@@ -4,21 +4,21 @@ import argparse
 import asyncio
 import faulthandler
 import os
+import sys
 import traceback
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from cli.arguments import Subparsers
 from workers.beats import beat
-from workers.lifetime import OrphanError, die_with_parent, leave
+from workers.lifetime import OrphanError, die_with_parent, leave, on_stop_signals
 from workers.services.addresses import Addresses, resolve
 from workers.watchdog import Watchdog
 
 KINDS = ("control", "trainer", "engine", "sandbox")
 
 
-def add_parser(
-    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]",  # pyright: ignore[reportPrivateUsage]  # no public name
-) -> None:
+def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser("worker", help="run one worker process until it is told to stop")
     parser.add_argument("kind", choices=KINDS, help="what it serves")
@@ -48,15 +48,25 @@ def run(arguments: argparse.Namespace) -> int:
         serve = _worker(arguments)  # imports for seconds: before the loop turns, not in it
         asyncio.run(_serve(serve, arguments.beats))
         status = 0
+    except asyncio.CancelledError:
+        status = 0  # told to stop before it served
     except OrphanError:
         status = 1
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        from cli.errors import KNOWN_ERRORS  # what they come from takes a second to import
+
+        if isinstance(error, KNOWN_ERRORS):
+            print(f"stepwell worker {arguments.kind}: {error}", file=sys.stderr)
+        else:
+            traceback.print_exc()
         status = 1
     return leave(status)
 
 
 async def _serve(serve: Callable[[Addresses], Awaitable[None]], beats: int | None) -> None:
+    serving = asyncio.current_task()
+    assert serving is not None
+    on_stop_signals(serving.cancel)  # until it serves, when it stops by itself
     watchdog = Watchdog()
     beating = asyncio.create_task(beat(beats, watchdog))
     watchdog.start()

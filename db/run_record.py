@@ -38,7 +38,9 @@ _NAME_PAYLOADS = ("rollout/", "verdict/")
 _SNAPSHOT = "REPEATABLE READ"
 
 
-Add = Callable[[str, Sequence[Event], Sequence[str], ChainFault | None, Sequence[Mapping[str, Any]]], None]
+Add = Callable[
+    [str, Sequence[Event], Sequence[str], ChainFault | None, Sequence[Mapping[str, Any]], Sequence[str]], None
+]
 """Takes in a stream, as `RecordBuilder.add` does."""
 
 
@@ -69,12 +71,14 @@ class Reading:
         events: list[Event] = []
         bodies: list[Mapping[str, Any]] = []
         hashes: list[str] = []
+        times: list[str] = []
         fault: ChainFault | None = None
         try:
             for row, recorded in zip(rows, verified(name, rows, event_types.parse), strict=False):
                 envelope, event = recorded.envelope, recorded.event
                 events.append(event)
                 hashes.append(envelope.hash)
+                times.append(envelope.time)
                 bodies.append(envelope.body if envelope.schema == event.SCHEMA else {})
                 if is_own and not name.startswith(_NAME_PAYLOADS):
                     self.documents.update(documents_of(event))
@@ -85,7 +89,7 @@ class Reading:
         except BrokenStream as broken:
             fault = ChainFault(name, broken.seq, broken.why)
             self.broken.add(name)
-        add(name, events, hashes, fault, bodies)
+        add(name, events, hashes, fault, bodies, times)
 
 
 async def read_run(database: Database, blobs: BlobStore, run: str, *, payloads: bool = True) -> RunRecord | None:

@@ -34,13 +34,23 @@ CAUSES = {Fate.QUARANTINED: "the task is broken", Fate.SKIPPED: "it is not wante
 
 
 async def write_group(
-    book: Book, scope: str, prompt: int, *, version: int, task: str, fate: Fate, rows: int = 1
+    book: Book,
+    scope: str,
+    prompt: int,
+    *,
+    version: int,
+    task: str,
+    fate: Fate,
+    rows: int = 1,
+    all_end: bool = False,
 ) -> None:
-    """A group of three rollouts: of a good one the first is solved; of a trained one with index 1 the last fails."""
+    """A group of three rollouts: of a good one the first is solved; of a trained one with index 1 the last fails,
+    unless all come to an end."""
     stream = prompt_stream(book.run, scope, prompt)
     await book.append(stream, told(GroupOpened, task=task, version=version, samples=SAMPLES))
     for sample in range(SAMPLES):
-        await _rollout(book, scope, prompt, sample, version, fate, rows)
+        is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1 and not all_end
+        await _rollout(book, scope, prompt, sample, version, fate, rows, is_unlucky=is_unlucky)
     names = [rollout_stream(book.run, scope, prompt, sample) for sample in range(SAMPLES)]
     children = [book.head(name) for name in names if name in book.events]
     graded = [book.first(name, RolloutGraded) for name in names]
@@ -70,7 +80,9 @@ def turn_payload(scope: str, prompt: int, sample: int, row: int = 0) -> TurnPayl
     )
 
 
-async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate, count: int) -> None:
+async def _rollout(
+    book: Book, scope: str, prompt: int, sample: int, version: int, fate: Fate, count: int, *, is_unlucky: bool
+) -> None:
     """One turn for each row."""
     stream = rollout_stream(book.run, scope, prompt, sample)
     payloads = [turn_payload(scope, prompt, sample, row) for row in range(count)]
@@ -88,7 +100,6 @@ async def _rollout(book: Book, scope: str, prompt: int, sample: int, version: in
         for turn, payload in enumerate(payloads)
     ]
     await book.append(stream, told(AttemptOpened), *turns)
-    is_unlucky = fate is Fate.TRAINED and prompt == 1 and sample == SAMPLES - 1
     if is_unlucky or fate in FAILURES:
         await book.append(
             stream, told(RolloutFailed, failure=FAILURES.get(fate, "infra"), cause=CAUSES.get(fate, "no luck"))

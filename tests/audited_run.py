@@ -77,6 +77,16 @@ def digests(version: int) -> WeightDigests:
     return WeightDigests(master=f"m{version}", exported=f"x{version}", optimiser=f"o{version}")
 
 
+def _counts(manifest: BatchManifest) -> dict[str, float]:
+    """What a trainer counts of a batch in which no row is masked by the step itself."""
+    rows = [row for row in manifest.rows() if row.tokens and row.generated_tokens]
+    return {
+        "tokens": sum(row.tokens for row in rows),
+        "generated_tokens": sum(row.generated_tokens for row in rows),
+        "loss_tokens": sum(row.generated_tokens for row in rows if row.mask is None),
+    }
+
+
 class _Writer:
     def __init__(self, book: Book, run: str, plan: Plan) -> None:
         self._book, self._run, self._plan = book, run, plan
@@ -96,7 +106,8 @@ class _Writer:
         await book.append(
             health_stream(self._run), told(StallBegan), told(StallEnded), told(UsageRecorded, generated_tokens=0)
         )
-        await self._validate(0)
+        if not plan.afterwards:
+            await self._validate(0)
         for step in range(plan.steps):
             if not await self._step(step):
                 await book.append(self._run_stream, told(RunFinished, end=RunEnd.STOPPED, version=step))
@@ -104,7 +115,8 @@ class _Writer:
             await self._attest(step + 1)
         await book.append(health_stream(self._run), told(UsageRecorded, number=1, hours=1.0, generated_tokens=60))
         if plan.finish:
-            await self._validate(plan.steps)
+            for version in reversed(range(plan.steps + 1)) if plan.afterwards else [plan.steps]:
+                await self._validate(version)
             await self._ask("end")
             await book.append(self._run_stream, told(RunFinished, version=plan.steps))
         for place in plan.tainted:
@@ -193,7 +205,10 @@ class _Writer:
         is_skipped = scope.isdigit() and (int(scope), prompt) in self._plan.skipped
         if is_skipped:
             await self._act("skip", step=int(scope), prompt=prompt)
-        await write_group(self._book, scope, prompt, version=version, task=task, fate=fate, rows=self._plan.rows)
+        plan = self._plan
+        await write_group(
+            self._book, scope, prompt, version=version, task=task, fate=fate, rows=plan.rows, all_end=plan.all_end
+        )
 
     async def _commit(self, names: Sequence[str]) -> Commitment:
         children = [self._book.head(name) for name in names if name in self._book.events]
@@ -210,7 +225,7 @@ class _Writer:
                 book.first(name, RolloutGraded),
                 book.first(name, RolloutFailed),
                 rows=book.first(name, RowsRecorded),
-                overlong_filtering=True,
+                overlong_filtering=self._plan.recipe.get("rl", {}).get("overlong_filtering", True),
             )
             for name in names
         ]
@@ -250,7 +265,7 @@ class _Writer:
             manifest=batch,
             digests=digests(step + 1),
             export=await self._export(step + 1),
-            metrics={"grad_norm": 2.0 if step == 1 else 1.0},
+            metrics={"grad_norm": 2.0 if step == 1 else 1.0, **_counts(manifest)},
         )
         await book.append(weights_stream(self._run), trained)
         head = book.head(weights_stream(self._run))

@@ -20,6 +20,9 @@ Lie = Callable[[str, Event], Event | None]
 """From a stream's name and an event to the event that is appended in its place; None drops it."""
 
 
+NOON = "2026-01-31T12:00:00.000000Z"
+
+
 def truth(_: str, event: Event) -> Event | None:
     """Changes nothing."""
     return event
@@ -124,6 +127,10 @@ class MemoryBook(Book):
     blobs: dict[str, bytes] = field(default_factory=dict)
     exact: dict[str, list[bytes]] = field(default_factory=dict)
     """Of each stream, the stored bytes of its events."""
+    clock: Callable[[str, Event], str] = lambda _, __: NOON
+    """The database's time of an event of a stream."""
+    times: dict[str, list[str]] = field(default_factory=dict)
+    """The time of each event."""
 
     def __post_init__(self) -> None:
         super().__init__(self.lie)
@@ -142,8 +149,9 @@ class MemoryBook(Book):
             actor=actor_of(stream),
             body=event.body(),
             prev_hash=self.hashes[stream][-1] if seq else GENESIS,
-            time="2026-01-31T12:00:00.000000Z",
+            time=self.clock(stream, event),
         )
+        self.times.setdefault(stream, []).append(sealed.time)
         self.exact.setdefault(stream, []).append(sealed.exact_bytes())
         return sealed.hash
 
@@ -151,7 +159,7 @@ class MemoryBook(Book):
         """What an auditor reads."""
         builder = RecordBuilder(run)
         for stream, events in self.events.items():
-            builder.add(stream, events, self.hashes[stream])
+            builder.add(stream, events, self.hashes[stream], times=self.times[stream])
         wanted = {digest for events in self.events.values() for event in events for digest in documents_of(event)}
         named = builder.named_blobs()
         return builder.build(

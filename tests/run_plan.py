@@ -27,6 +27,10 @@ class Plan:
     """Prompts whose data are broken."""
     replaced: Mapping[Place, int] = field(default_factory=dict)
     """For a new prompt, the one that it replaces."""
+    all_end: bool = False
+    """Whether every rollout comes to an end of its own; else the last of prompt 1 fails in each step."""
+    afterwards: bool = False
+    """Whether every version is validated when all are trained, the newest first, and none before."""
     skipped: frozenset[Place] = frozenset()
     """Prompts that an operator took out."""
     settings: Mapping[int, Mapping[str, float | int]] = field(default_factory=dict)

@@ -5,6 +5,7 @@ A process whose engine is dead ends: whoever started it starts it anew.
 """
 
 import asyncio
+import logging
 import secrets
 import uuid
 
@@ -12,7 +13,7 @@ from transformers.utils import logging as transformers_logging
 
 from activities.engine import EngineActivities
 from activities.folders import get_folder
-from activities.stores import Stores
+from activities.stores import NoSuchRun, Stores
 from stepwell.events import EngineStarted, VersionCreated
 from stepwell.events.streams import engine_stream
 from stepwell.policy.engine_http.server import listen, make_app
@@ -105,10 +106,15 @@ async def _check(activities: EngineActivities) -> None:
 
 
 async def _version_0(stores: Stores, run: str) -> VersionCreated:
-    """Waits until the trainer has made version 0."""
+    """Waits until there is such a run, and its trainer has made version 0."""
+    is_told = False
     while True:
-        recorded = await stores.weights(run)
-        for each in recorded:
-            if isinstance(each.event, VersionCreated):
-                return each.event
+        try:
+            for each in await stores.weights(run):
+                if isinstance(each.event, VersionCreated):
+                    return each.event
+        except NoSuchRun as missing:  # on a cluster an engine may be up before its run; or the name is a wrong one
+            if not is_told:
+                logging.warning("the engine waits for its run: %s", missing)
+                is_told = True
         await asyncio.sleep(LOOK_S)

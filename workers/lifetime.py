@@ -28,7 +28,7 @@ def die_with_parent(parent: int) -> None:
         raise OrphanError(f"parent {parent} is gone")
 
 
-def on_stop_signals(stop: Callable[[], None]) -> None:
+def on_stop_signals(stop: Callable[[], object]) -> None:
     """Calls `stop` in the running loop on SIGTERM and SIGINT."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -8,9 +8,23 @@ from stepwell.policy.trainers.megatron.requirement import MISSING
 from stepwell.recipe.loading import RecipeError
 from stepwell.recipe.recipe import Recipe, folder_of
 from stepwell.recipe.sections import R2ETasks
+from stepwell.recipe.unexecutable import unexecutable
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.sandbox.images import ImageError, find_apptainer
 from stepwell.sandbox.protocol import SandboxLimits
+
+
+def refuse_unexecutable(recipe: Recipe) -> None:
+    """Refuses what a recipe asks of a cluster and no worker would do.
+
+    Raises:
+        RecipeError: the recipe asks for something of the kind; says all of it.
+    """
+    cannot = unexecutable(recipe)
+    if cannot:
+        raise RecipeError(
+            "\n".join([f"recipe {recipe.name} asks for what Stepwell cannot do:", *(f"  {line}" for line in cannot)])
+        )
 
 
 async def preflight(recipe: Recipe) -> None:

@@ -26,9 +26,11 @@ from temporalio.worker import (
 
 from activities.stores import Stores
 from db.blobs import BlobStore
-from db.database import Database
+from db.database import Database, driver_url, shown
 from db.ledger import Ledger
+from db.migrate import check
 from db.objects import ObjectStore
+from db.outages import patiently
 from db.workers import WorkerAddress
 from stepwell.sandbox.folders import make_owned_folder, remove_tree, sweep
 from workers.beating import BeatingInterceptor
@@ -90,7 +92,8 @@ async def runtime(
     host, pid = socket.gethostname(), os.getpid()
     name = f"{host}/{pid}"
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("temporalio.activity").setLevel(logging.WARNING)
+    for chatty in ("temporalio.activity", "alembic"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     home = Home.of(None).root
     caches = home / "cache" / kind
     await asyncio.to_thread(sweep, caches)  # what processes that were killed have left
@@ -104,6 +107,8 @@ async def runtime(
         open_until_the_end.push_async_callback(leasing.close)
         open_until_the_end.push_async_callback(objects.close)
         open_until_the_end.push_async_callback(asyncio.to_thread, remove_tree, cache)
+        database_name = f"the database {shown(driver_url(addresses.appender))}"
+        await patiently(database_name, math.inf, lambda: asyncio.to_thread(check, addresses.appender))
         client = await connect(addresses, identity=f"{kind}:{name}", wait_s=math.inf)
         if queue is not None:
             worker = WorkerAddress(f"{kind}-{uuid.uuid4().hex[:8]}", kind, run, queue, host, pid)

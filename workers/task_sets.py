@@ -8,7 +8,8 @@ from math import ceil
 from pathlib import Path
 
 from stepwell.recipe.recipe import Recipe
-from stepwell.recipe.sections import ForgedTasks, PackageTasks, R2ETasks, ValidationSection
+from stepwell.recipe.sections import ForgedTasks, PackageTasks, R2ETasks
+from stepwell.recipe.validating import ValidationSection
 from stepwell.sandbox.bubblewrap import BubblewrapFactory
 from stepwell.tasks.forge import TaskSet
 from stepwell.tasks.packages import NotEnoughTasks, SetPlan, forge_set

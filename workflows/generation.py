@@ -79,16 +79,13 @@ class Generation:
             await activity.ADMIT_STEP(StepRef(run=self._run, step=step))
             state.admitted = step + 1
             state.last_event = f"step {step} was admitted"
-        if await self._bring_to(plan.max_steps):
+        if plan.validation.mode == "offline":
+            await self._validate_afterwards()
+        elif await self._bring_to(plan.max_steps):
             state.finish(RunEnd.MAX_STEPS, "")
 
     def _history_is_long(self, step: int) -> bool:
-        info = workflow.info()
-        return (
-            step >= self._last
-            or info.get_current_history_length() > HISTORY_EVENTS
-            or info.get_current_history_size() > HISTORY_BYTES
-        )
+        return step >= self._last or _history_is_full()
 
     async def _may_begin(self, step: int) -> None:
         """Waits while a pause, or the limit of steps, forbids to begin a step."""
@@ -107,7 +104,7 @@ class Generation:
         for older in range(self._first, version + 1):
             if not await self._published(older):
                 return False
-            if await self._reaches_target(older, leaving=older < version):
+            if self._plan.validation.mode == "inline" and await self._reaches_target(older, leaving=older < version):
                 state.finish(RunEnd.TARGET, "")
             if state.end is not None:
                 return False
@@ -145,6 +142,31 @@ class Generation:
             for dataset in schedule.report:
                 await self._validate(version, dataset)
         return reached
+
+    async def _validate_afterwards(self) -> None:
+        """The offline rule: when all is trained, each version that is due is served again and validated; the run ends
+        at the lowest that is above the target, whichever came first. Where the history is long, the next goes on."""
+        state, plan, schedule = self._state, self._plan, self._plan.validation
+        if not await self._published(plan.max_steps):
+            return
+        passing: int | None = None
+        for version in range(self._first, plan.max_steps + 1):
+            if not schedule.due(version) and version != plan.max_steps:
+                continue
+            if _history_is_full():
+                return
+            score = await self._validate(version, "main")
+            if score is None or not await self._within_band(version, score):
+                return
+            if passing is None and version > 0 and schedule.target is not None and score > schedule.target:
+                passing = version
+        if passing is not None and schedule.confirm:
+            await self._validate(passing, "confirm")
+        first = [0] if schedule.initial and self._first == 0 else []
+        for version in [*first, plan.max_steps if passing is None else passing]:
+            for dataset in schedule.report:
+                await self._validate(version, dataset)
+        state.finish(RunEnd.MAX_STEPS if passing is None else RunEnd.TARGET, "")
 
     async def _validate(self, version: int, dataset: str) -> float | None:
         """pass@k of a version on a set, from the ledger if it stands there; None if the run ends instead."""
@@ -193,6 +215,11 @@ class Generation:
         await workflow.wait_condition(lambda: state.training_over)
         if state.published == state.newest:
             await self._validate(state.newest, "main")
+
+
+def _history_is_full() -> bool:
+    info = workflow.info()
+    return info.get_current_history_length() > HISTORY_EVENTS or info.get_current_history_size() > HISTORY_BYTES
 
 
 VALIDATION_DEADLINE = timedelta(days=7)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from cli.live.waits import hold_words, stall_words
-from cli.live.words import duration, number
+from cli.live.words import duration, number, with_interval
 from stepwell.contracts.operators import OpenHold
 from stepwell.events import OperatorActed
 from stepwell.health.fold import RecordedStall
@@ -114,14 +114,14 @@ def step_line(step: StepPicture, bound: float | None) -> str:
 
 
 def validation_line(validation: ValidationPicture, target: float | None) -> str:
-    """One validation with the interval of its pass@k; for the set that decides, how far it is from the target."""
-    interval = validation.pass_k_interval
+    """One validation with its intervals; for the set that decides, how far it is from the target."""
     parts = [
         f"version {validation.version} on {validation.dataset}",
-        f"pass@1 {number(validation.pass_1)}",
-        f"pass@{validation.k} {number(validation.pass_k)}"
-        + (f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""),
+        f"pass@1 {with_interval(validation.pass_1, validation.pass_1_interval)}",
+        f"pass@{validation.k} {with_interval(validation.pass_k, validation.pass_k_interval)}",
     ]
+    if validation.pass_all is not None:
+        parts.append(f"pass^{validation.k} {with_interval(validation.pass_all, validation.pass_all_interval)}")
     if target is not None and validation.pass_k is not None and validation.dataset == "main":
         parts.append(f"target {target:g} {'reached' if validation.pass_k > target else 'not reached'}")
     if validation.opened_s is not None and validation.recorded_s is not None:

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from cli.live.waits import waits
-from cli.live.words import duration, number
+from cli.live.words import duration, with_interval
 from stepwell.events import RunForked
 from stepwell.health.usage import usage_words
 from stepwell.report.cover import TimeSplit
@@ -25,6 +25,7 @@ def summary(picture: RunPicture, page: Path | None = None) -> str:
     if picture.fork is not None:
         rows.append(("Fork", fork_words(picture.fork)))
     rows += [(f"pass@{_k(picture, dataset)} {dataset}", _passes(picture, dataset)) for dataset in picture.datasets]
+    rows += _stricter(picture)
     rows.append(("Steps", _steps(picture)))
     if picture.warm_up is not None:
         rows.append(("Warm-up", f"{duration(picture.warm_up.duration_s)} ({short_digests(picture.warm_up.origin)})"))
@@ -99,10 +100,22 @@ def _passes(picture: RunPicture, dataset: str) -> str:
     return line
 
 
+def _stricter(picture: RunPicture) -> list[tuple[str, str]]:
+    """The other two measures of the newest version on the set that decides."""
+    last = picture.results("main")[-1:]
+    return [
+        (name, f"{with_interval(value, interval)} (version {each.version})")
+        for each in last
+        for name, value, interval in (
+            ("pass@1 main", each.pass_1, each.pass_1_interval),
+            (f"pass^{each.k} main", each.pass_all, each.pass_all_interval),
+        )
+        if value is not None
+    ]
+
+
 def _score(result: ValidationPicture) -> str:
-    interval = result.pass_k_interval
-    between = f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else ""
-    return f"{number(result.pass_k)}{between} (version {result.version})"
+    return f"{with_interval(result.pass_k, result.pass_k_interval)} (version {result.version})"
 
 
 def _steps(picture: RunPicture) -> str:

@@ -4,6 +4,8 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from stepwell.rl.passk import Estimate
+
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -26,6 +28,11 @@ def clock_time(time_s: float) -> str:
 def number(value: float | None, form: str = ".3f") -> str:
     """A number, or a dash where there is none."""
     return "–" if value is None else format(value, form)
+
+
+def with_interval(value: float | None, interval: Estimate | None) -> str:
+    """`0.812 [0.760, 0.855]`."""
+    return number(value) + (f" [{interval.low:.3f}, {interval.high:.3f}]" if interval else "")
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

@@ -17,6 +17,9 @@ COMPUTED: Mapping[str, str] = {
     "rl.std_epsilon": "what is added to the divisor",
     "rl.overlong_filtering": "whether rollouts that were cut off are masked",
     "rl.shuffle_rewards": "whether rewards are dealt anew in each group, as a control",
+    "rl.overlong_buffer_length": "over how many tokens a long rollout's reward falls",
+    "rl.overlong_buffer_penalty": "by how much it falls",
+    "rl.max_response_length": "at how many tokens it has fallen",
 }
 """Keys that decide advantages and masks, with what they are."""
 
@@ -30,11 +33,14 @@ ESTIMATORS: Mapping[str, Mapping[str, str]] = {
 advantages."""
 
 _IN_THE_TRAINER = (
-    "acts on ratios of the trainer's log-probabilities, of which the ledger holds means alone: that needs the model. "
-    "`stepwell audit retrain` computes them again"
+    "acts in the loss, on ratios of the trainer's log-probabilities, of which the ledger holds means alone: that needs "
+    "the model. `stepwell audit retrain` computes them again"
 )
 NEEDS_A_MODEL = frozenset(
     {
+        "rl.loss",
+        "rl.loss_agg_mode",
+        "rl.loss_scale_factor",
         "rl.force_on_policy_ratio",
         "rl.clip_low",
         "rl.clip_high",

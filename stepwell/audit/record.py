@@ -7,12 +7,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
 from stepwell.audit.blob_names import blobs_of
 from stepwell.audit.dispatched import AuditedStep, steps_of
+from stepwell.audit.places import ChainFault, Naming, Placed, TurnMark
 from stepwell.audit.projected import NOT_COMPARED, Projected
 from stepwell.audit.recipe import AuditedRecipe
 from stepwell.events import (
@@ -42,54 +43,8 @@ from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
 
-
-class Placed(NamedTuple):
-    """An event and where it stands."""
-
-    seq: int
-    """Its place in its stream."""
-    event: Event
-    """What happened."""
-
-
-class TurnMark(NamedTuple):
-    """What the rules need of a turn."""
-
-    seq: int
-    """Its place in the rollout's stream."""
-    epoch: int
-    """How often the rollout had been started over."""
-    turn: int
-    """Its number in the epoch."""
-    version: int
-    """Weight version of its tokens."""
-    prompt_tokens: int
-    """How many were before them."""
-    generated_tokens: int
-    """How many."""
-    engine: str
-    """Who generated them."""
-
-
-class Naming(NamedTuple):
-    """An event that names a blob."""
-
-    stream: str
-    """Its stream."""
-    seq: int
-    """Its place there."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChainFault:
-    """Where a stream stops to verify."""
-
-    stream: str
-    """Its name."""
-    seq: int
-    """First event that does not hold."""
-    why: str
-    """In words."""
+_TIMED = ("run/", "weights/", "validation/")
+"""Kinds of streams whose times a rule reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +61,15 @@ class StreamRecord:
     """Hash of each event, by place; of a rollout only the last, at the end of an otherwise empty tuple."""
     child: ChildHead
     """Where it ends, as its parent must say it."""
+    times: tuple[str, ...] = ()
+    """Database's time of each event, by place; of the run, its weights and its validations only."""
 
     def first(self, kind: type[E]) -> tuple[int, E] | None:
         """Place and body of the first event of a type."""
-        return next(((placed.seq, placed.event) for placed in self.events if isinstance(placed.event, kind)), None)
+        for seq, event in self.events:  # a plain loop: rules ask for this more often than there are events
+            if isinstance(event, kind):
+                return seq, event
+        return None
 
     def every(self, kind: type[E]) -> list[tuple[int, E]]:
         """Place and body of each event of a type, in order."""
@@ -272,6 +232,7 @@ class RecordBuilder:
         hashes: Sequence[str],
         fault: ChainFault | None = None,
         bodies: Sequence[Mapping[str, Any]] = (),
+        times: Sequence[str] = (),
     ) -> None:
         """Takes in a stream.
 
@@ -281,6 +242,7 @@ class RecordBuilder:
             hashes: The hash of each.
             fault: Where it stops to verify, if it does.
             bodies: As for `facts_digest`.
+            times: The time of each.
         """
         if fault is not None:
             self._faults.append(fault)
@@ -288,7 +250,7 @@ class RecordBuilder:
             return
         self._events += len(events)
         self._name_blobs(name, events)
-        self._streams[name] = _stream_record(name, events, hashes, bodies)
+        self._streams[name] = _stream_record(name, events, hashes, bodies, times)
 
     def add_ancestor(
         self,
@@ -297,6 +259,7 @@ class RecordBuilder:
         hashes: Sequence[str],
         fault: ChainFault | None = None,
         bodies: Sequence[Mapping[str, Any]] = (),
+        times: Sequence[str] = (),
     ) -> None:
         """Takes in a stream of another run that this one goes on from; of its blobs those of rollouts count as this
         run's. Arguments as of `add`."""
@@ -307,7 +270,7 @@ class RecordBuilder:
         self._events += len(events)
         if name.startswith("rollout/"):
             self._name_blobs(name, events)
-        self._ancestors[name] = _stream_record(name, events, hashes, bodies)
+        self._ancestors[name] = _stream_record(name, events, hashes, bodies, times)
 
     def _name_blobs(self, name: str, events: Sequence[Event]) -> None:
         for seq, event in enumerate(events):
@@ -376,7 +339,11 @@ class RecordBuilder:
 
 
 def _stream_record(
-    name: str, events: Sequence[Event], hashes: Sequence[str], bodies: Sequence[Mapping[str, Any]]
+    name: str,
+    events: Sequence[Event],
+    hashes: Sequence[str],
+    bodies: Sequence[Mapping[str, Any]],
+    times: Sequence[str],
 ) -> StreamRecord:
     return StreamRecord(
         name=name,
@@ -384,6 +351,7 @@ def _stream_record(
         turns=tuple(_mark(seq, event) for seq, event in enumerate(events) if isinstance(event, TurnRecorded)),
         hashes=(hashes[-1],) if name.startswith("rollout/") else tuple(hashes),
         child=ChildHead(stream=name, seq=len(events) - 1, head=hashes[-1], facts=facts_digest(events, bodies)),
+        times=tuple(times) if name.startswith(_TIMED) else (),
     )
 
 

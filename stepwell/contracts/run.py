@@ -1,5 +1,7 @@
 """What passes between the run's workflow and its activities."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from stepwell.contracts.base import Contract
@@ -22,6 +24,9 @@ class ValidationSchedule(Contract):
     """Whether the set `confirm` is validated once the target is reached; it decides nothing."""
     report: tuple[str, ...]
     """Further sets, validated with version 0 and with the last one; they decide nothing."""
+    mode: Literal["inline", "offline"] = Field(default="inline", exclude_if=lambda mode: mode == "inline")
+    """Whether versions are validated in their turn, or all after the last training step. Not in the message where
+    inline: builds that know no other way read it too."""
 
     def due(self, version: int) -> bool:
         """Whether a version is validated on the set `main`."""

@@ -13,7 +13,13 @@ from typing import Literal
 Tag = Literal["event", "link", "merkle", "facts", "json"]
 
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False,
+    allow_nan=False,
+    sort_keys=True,
+    separators=(",", ":"),
+    check_circular=False,  # what comes here was walked once, or is fresh from JSON: a tree
+)
 
 
 class NotCanonical(ValueError):

@@ -1,5 +1,6 @@
 """Where version 0 comes from."""
 
+import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,7 @@ def make_version_0(recipe: Recipe, folder: Path, cache: Path) -> Origin:
     if isinstance(policy, MicroPolicy):
         if policy.version_0 == "shipped":
             shutil.copytree(FOLDER, folder)
+            _set_context(folder, policy.warm_up.model.context)
             return Origin(f"shipped {shipped().weights}", _probe_ids(folder, MICRO), {})
         assert isinstance(recipe.tasks, ForgedTasks)
         losses: list[WarmUpStep] = []
@@ -54,6 +56,15 @@ def make_version_0(recipe: Recipe, folder: Path, cache: Path) -> Origin:
     source = folder_of(policy) if policy.kind == "folder" else unpack_smollm2(cache)
     folder.symlink_to(source.resolve(), target_is_directory=True)
     return Origin(weights_digest(load_folder(folder)), _probe_ids(folder, CHATML), {})
+
+
+def _set_context(folder: Path, positions: int) -> None:
+    """Lets a model with rotary positions, which have no weights, take so many of them."""
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    if config["max_position_embeddings"] != positions:
+        config["max_position_embeddings"] = positions
+        path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def _probe_ids(folder: Path, chat: ChatFormat) -> tuple[int, ...]:

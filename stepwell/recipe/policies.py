@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from stepwell.recipe.model_shape import ModelShape
 from stepwell.recipe.sections import AgentSection, ForgedTasks, PackageTasks, R2ETasks, Section
 from stepwell.rl.config import OptimiserConfig
 
@@ -35,6 +36,8 @@ class FolderPolicy(Section):
     """Which policy."""
     path: str
     """Folder with `config.json`, weights and a tokenizer."""
+    shape: ModelShape | None = None
+    """Its published configuration, for a plan that is made where the folder is not; what the folder says must agree."""
     warm_up: WarmUpSection | None = None
     """How version 0 is made of it; None: version 0 is the folder."""
 

@@ -1,16 +1,19 @@
 """A recipe: everything that decides a run."""
 
+import json
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from stepwell.contracts.run import Band, Gates, RunPlan, ValidationSchedule
+from stepwell.contracts.run import Band, Gates, RunPlan
 from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import MicroModelConfig, WarmUpConfig
 from stepwell.policy.micro.shipped import shipped
 from stepwell.policy.trainers.megatron.layout import Counts
+from stepwell.recipe.cluster import ClusterSection, refuse_contradictions
+from stepwell.recipe.model_shape import differences
 from stepwell.recipe.policies import FolderPolicy, Smollm2Policy, WarmUpSection, refuse_useless_warm_up
 from stepwell.recipe.sections import (
     BANDS,
@@ -25,9 +28,9 @@ from stepwell.recipe.sections import (
     SamplingSection,
     SandboxSection,
     Section,
-    ValidationSection,
 )
 from stepwell.recipe.trainer_section import TrainerSection
+from stepwell.recipe.validating import ValidationSection
 from stepwell.rl.config import GrpoConfig, OptimiserConfig
 
 
@@ -80,6 +83,8 @@ class Recipe(Section):
     """When versions are validated, and on what."""
     failures: FailureSection = FailureSection()
     """Budgets and deadlines."""
+    cluster: ClusterSection | None = None
+    """Where it lies on a cluster; None: on the machines of its workers, wherever they are."""
     limits: LimitSection = LimitSection()
     """What the run may use."""
     gates: GateSection = GateSection()
@@ -107,6 +112,8 @@ class Recipe(Section):
             self._fits_shipped(self.policy)
         if isinstance(self.policy, MicroPolicy):
             self._fits_micro(self.policy.warm_up.model)
+        if self.cluster is not None:
+            self._fits_cluster(self.cluster)
         if self.warm_up is not None:
             refuse_useless_warm_up(self.warm_up, self.agent, self.tasks, self.failures.reserve)
         if self.failures.min_prompts > self.run.prompts_per_step:
@@ -114,6 +121,7 @@ class Recipe(Section):
                 f"failures.min_prompts is {self.failures.min_prompts}, but run.prompts_per_step is "
                 f"{self.run.prompts_per_step}: every step would wait for an operator"
             )
+        self._fits_schedule()
         if isinstance(self.tasks, R2ETasks) and self.validation.heldout_tasks:
             raise ValueError(
                 'validation.heldout_tasks would do nothing with tasks.source = "r2e": it has no families that training '
@@ -133,9 +141,18 @@ class Recipe(Section):
         if self.trainer.layout is not None and (refusal := self.trainer.layout.refusal(counts)):
             raise ValueError(refusal)
 
+    def _fits_schedule(self) -> None:
+        first = self.plan().validation.first
+        if self.validation.schedule == "mlperf" and first > self.run.max_steps:
+            raise ValueError(
+                f'validation.schedule = "mlperf" validates version {first} first, but run.max_steps is '
+                f"{self.run.max_steps}: train longer, or with more samples a step"
+            )
+
     def _fits_shipped(self, policy: MicroPolicy) -> None:
         made = shipped()
-        if policy.warm_up != made.warm_up:
+        context = {"context": policy.warm_up.model.context}  # rotary positions have no weights: any context will do
+        if policy.warm_up != made.warm_up.model_copy(update={"model": made.warm_up.model.model_copy(update=context)}):
             raise ValueError(
                 "policy.warm_up differs from the settings that the shipped version 0 was made with, so it would do "
                 'nothing: set policy.version_0 = "warm_up" to make your own, or leave policy.warm_up out'
@@ -145,6 +162,32 @@ class Recipe(Section):
                 f"the shipped version 0 was shown the training tasks of tasks.seed = {made.tasks_seed}; with another "
                 'seed it may have seen what validates it: set policy.version_0 = "warm_up"'
             )
+
+    def _fits_cluster(self, cluster: ClusterSection) -> None:
+        if not isinstance(self.policy, FolderPolicy) or self.policy.shape is None:
+            raise ValueError(
+                'cluster would plan for no model: it needs policy.kind = "folder" and [policy.shape], the published '
+                "configuration"
+            )
+        if self.engine.kind != "vllm" or self.engine.device != "cuda":
+            raise ValueError(
+                f'engine.kind = "{self.engine.kind}" on "{self.engine.device}" leaves the GPUs of cluster.generation '
+                'idle: wanted "vllm" on "cuda"'
+            )
+        if self.trainer.ranks != 1:
+            raise ValueError("trainer.ranks would do nothing: with [cluster], each GPU of the policy pool is a rank")
+        refuse_contradictions(
+            cluster,
+            self.policy.shape,
+            batch=self.batch,
+            engines=self.engines,
+            engine_gpus=self.engine.tensor_parallel or 1,
+        )
+
+    @property
+    def batch(self) -> int:
+        """Rollouts of a training step."""
+        return self.run.prompts_per_step * self.run.samples_per_prompt
 
     @property
     def warm_up(self) -> WarmUpSection | None:
@@ -158,21 +201,13 @@ class Recipe(Section):
 
     def plan(self) -> RunPlan:
         """The part that workflows see."""
-        validation = self.validation
         return RunPlan(
             max_steps=self.run.max_steps,
             max_staleness=self.run.max_staleness,
             prompts=self.run.prompts_per_step,
             samples=self.run.samples_per_prompt,
-            validation_samples=validation.samples,
-            validation=ValidationSchedule(
-                every=validation.every,
-                first=validation.first,
-                initial=validation.initial,
-                target=validation.target,
-                confirm=validation.confirm_tasks > 0,
-                report=("heldout",) if validation.heldout_tasks else (),
-            ),
+            validation_samples=self.validation.samples,
+            validation=self.validation.plan(self.run.prompts_per_step * self.run.samples_per_prompt),
             steps_per_history=self.run.steps_per_history,
             rollout_timeout_s=self.failures.rollout_timeout_s,
             rollout_attempts=self.failures.rollout_attempts,
@@ -198,7 +233,7 @@ def folder_of(policy: FolderPolicy) -> Path:
     """Folder of a folder policy, checked.
 
     Raises:
-        FileNotFoundError: what is missing in it.
+        FileNotFoundError: what is missing in it, or that it holds another model than `policy.shape`.
     """
     folder = Path(policy.path).expanduser()
     for name in ("config.json", "tokenizer.json"):
@@ -206,4 +241,10 @@ def folder_of(policy: FolderPolicy) -> Path:
             raise FileNotFoundError(f"policy.path is {policy.path!r}, which has no {name}: give a Hugging Face folder")
     if not any(folder.glob("*.safetensors")):
         raise FileNotFoundError(f"policy.path is {policy.path!r}, which has no *.safetensors: weights are missing")
+    if policy.shape is not None:
+        differing = differences(policy.shape, json.loads((folder / "config.json").read_text(encoding="utf-8")))
+        if differing:
+            raise FileNotFoundError(
+                f"policy.path is {policy.path!r}, which has another model than policy.shape: {'; '.join(differing)}"
+            )
     return folder

@@ -197,38 +197,6 @@ BANDS = ("reward", "kl", "mask_rate", "grad_norm", "pass_k")
 """Metrics that a gate can watch."""
 
 
-class ValidationSection(Section):
-    """When versions are validated, and on what."""
-
-    tasks: int = Field(ge=1)
-    """Tasks of the set `main`."""
-    confirm_tasks: int = Field(default=0, ge=0)
-    """Tasks of a second set, looked at once, when the target is reached: stopping does not depend on it, so that it
-    measures without bias; 0: none."""
-    heldout_tasks: int = Field(default=0, ge=0)
-    """Tasks of families that training never sees, reported with the first and the last version; 0: none."""
-    samples: int = Field(default=4, ge=1)
-    """Rollouts a task: the k of pass@k."""
-    temperature: float = Field(default=0.1, gt=0)
-    """Above 0."""
-    top_p: float = Field(default=0.95, gt=0, le=1)
-    """Share of the probability that is sampled from."""
-    every: int = Field(default=8, ge=1)
-    """Versions between validations."""
-    first: int = Field(default=1, ge=1)
-    """Lowest version but 0 that is validated."""
-    initial: bool = True
-    """Validate version 0."""
-    target: float | None = Field(default=None, gt=0, lt=1)
-    """The run ends when pass@k is above it; None: at `run.max_steps` only."""
-
-    @model_validator(mode="after")
-    def _refuse_useless(self) -> Self:
-        if self.confirm_tasks and self.target is None:
-            raise ValueError("confirm_tasks would do nothing: without a target there is nothing to confirm")
-        return self
-
-
 class ForgedTasks(Section):
     """Tasks forged from templates."""
 

@@ -88,12 +88,12 @@ def _step(step: StepPicture) -> dict[str, Any]:
 
 
 def _validation(validation: ValidationPicture) -> dict[str, Any]:
-    plain = {
-        name: value for name, value in asdict(validation).items() if name not in ("pass_1_interval", "pass_k_interval")
+    intervals = {
+        "pass_1_interval": validation.pass_1_interval,
+        "pass_k_interval": validation.pass_k_interval,
+        "pass_all_interval": validation.pass_all_interval,
     }
-    for name, interval in (
-        ("pass_1_interval", validation.pass_1_interval),
-        ("pass_k_interval", validation.pass_k_interval),
-    ):
+    plain = {name: value for name, value in asdict(validation).items() if name not in intervals}
+    for name, interval in intervals.items():
         plain[name] = None if interval is None else [interval.low, interval.high]
     return plain

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from stepwell.report.picture import RunPicture
+from stepwell.rl.passk import Estimate
 
 
 def moment(time_s: float) -> str:
@@ -40,24 +41,23 @@ def _table(kind: str, caption: str, head: Sequence[str], kinds: Sequence[str], c
 
 def validations_table(picture: RunPicture) -> str:
     """Every validation's scores with their intervals."""
-    rows: list[list[str]] = []
-    for dataset in picture.datasets:
-        for result in picture.results(dataset):
-            one, many = result.pass_1_interval, result.pass_k_interval
-            rows.append(
-                [
-                    dataset,
-                    str(result.version),
-                    "–" if result.tasks is None else str(result.tasks),
-                    "–" if result.pass_1 is None else f"{result.pass_1:.3f}",
-                    f"{one.low:.3f} – {one.high:.3f}" if one else "–",
-                    "–" if result.pass_k is None else f"{result.pass_k:.3f}",
-                    f"{many.low:.3f} – {many.high:.3f}" if many else "–",
-                ]
-            )
+    rows = [
+        [
+            dataset,
+            str(result.version),
+            "–" if result.tasks is None else str(result.tasks),
+            *_with_interval(result.pass_1, result.pass_1_interval),
+            *_with_interval(result.pass_k, result.pass_k_interval),
+            *_with_interval(result.pass_all, result.pass_all_interval),
+        ]
+        for dataset in picture.datasets
+        for result in picture.results(dataset)
+    ]
     if not rows:
         return "<p>No validation is recorded yet.</p>"
-    return table("", ["set", "version", "tasks", "pass@1", "95 %", f"pass@{_k(picture)}", "95 %"], rows)
+    k = _k(picture)
+    head = ["set", "version", "tasks", "pass@1", "95 %", f"pass@{k}", "95 %", f"pass^{k}", "95 %"]
+    return table("", head, rows)
 
 
 def steps_table(picture: RunPicture) -> str:
@@ -93,6 +93,10 @@ def _flat(prefix: str, recipe: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield from _flat(f"{prefix}{key}.", value)
         else:
             yield f"{prefix}{key}", value
+
+
+def _with_interval(value: float | None, interval: Estimate | None) -> list[str]:
+    return [_cell(value, ".3f"), f"{interval.low:.3f} – {interval.high:.3f}" if interval else "–"]
 
 
 def _cell(value: float | None, form: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from stepwell.events import ValidationClosed
-from stepwell.rl.passk import Estimate, bootstrap_mean, wilson
+from stepwell.rl.passk import Estimate, pass_rates
 
 
 @dataclass
@@ -26,12 +26,16 @@ class ValidationPicture:
     """Mean over tasks of the share of samples that pass."""
     pass_k: float | None = None
     """Share of tasks that any sample passes."""
+    pass_all: float | None = None
+    """pass^k: share of tasks that every sample passes."""
     k: int | None = None
     """Samples a task."""
     pass_1_interval: Estimate | None = None
     """95 % interval: percentile bootstrap over tasks."""
     pass_k_interval: Estimate | None = None
     """95 % interval: Wilson's for a proportion of tasks."""
+    pass_all_interval: Estimate | None = None
+    """The same."""
 
     @property
     def done(self) -> bool:
@@ -40,9 +44,10 @@ class ValidationPicture:
 
     def closed(self, event: ValidationClosed) -> None:
         """Its counts, from which the intervals follow."""
-        graded = [(passed, of) for passed, of in zip(event.passed, event.graded, strict=True) if of]
         self.tasks = len(event.graded)
         self.pass_1, self.pass_k, self.k = event.pass_1, event.pass_k, event.k
-        if graded:
-            self.pass_1_interval = bootstrap_mean([passed / of for passed, of in graded], seed=0)
-            self.pass_k_interval = wilson(sum(passed > 0 for passed, _ in graded), len(graded))
+        rates = pass_rates(event.passed, event.graded)
+        if rates is not None:
+            self.pass_all = rates.pass_all.value
+            self.pass_1_interval, self.pass_k_interval = rates.pass_1, rates.pass_k
+            self.pass_all_interval = rates.pass_all

@@ -32,7 +32,8 @@ def group_advantages(votes: Sequence[float | None], config: GrpoConfig) -> list[
             raise ValueError(f"reward {reward} is not finite; a rollout without a score has None")
     if len(rewards) < 2:
         return [None if reward is None else 0.0 for reward in votes]
-    return [None if reward is None else _advantage(reward, rewards, config) for reward in votes]
+    by_reward = {reward: _advantage(reward, rewards, config) for reward in set(rewards)}
+    return [None if reward is None else by_reward[reward] for reward in votes]
 
 
 def _advantage(reward: float, rewards: Sequence[float], config: GrpoConfig) -> float:

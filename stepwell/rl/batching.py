@@ -21,6 +21,7 @@ from stepwell.events.rows_recorded import RecordedRow
 from stepwell.rl.advantages import group_advantages
 from stepwell.rl.config import GrpoConfig, PackingConfig
 from stepwell.rl.masks import MaskReason
+from stepwell.rl.overlong import shaped_reward
 from stepwell.rl.samples import rollout_content
 from stepwell.rl.seeds import derive_seed
 
@@ -73,6 +74,8 @@ class BatchRow:
     """`TrainSample.content_digest()`; empty for a rollout without a row."""
     mask: MaskReason | None
     advantage: float
+    rollout_generated_tokens: int
+    """In all rows of its rollout."""
 
 
 class MicroBatch(_Frozen):
@@ -84,7 +87,7 @@ class MicroBatch(_Frozen):
     """Columns: every row is padded on the right to this many tokens."""
     train: bool
     """False: only scored, for the comparison of trainer and engine, since no row has a part in the gradient (advantage
-    exactly 0, or masked). Their unmasked tokens still count in the denominator of the loss."""
+    exactly 0, or masked). Unmasked ones still count in the denominator of the loss."""
 
 
 class BatchManifest(_Frozen):
@@ -144,7 +147,7 @@ def build_manifest(
     advantages: list[float] = []
     for prompt in sorted({rollout.prompt for rollout in ordered}):
         group = [rollout for rollout in ordered if rollout.prompt == prompt]
-        votes = [rollout.reward if rollout.mask is None else None for rollout in group]
+        votes = [_vote(rollout, grpo) for rollout in group]
         if grpo.shuffle_rewards:
             votes = dealt_anew(votes, derive_seed(run_seed, "control", scope=str(step), prompt=prompt))
         advantages += [advantage or 0.0 for advantage in group_advantages(votes, grpo)]
@@ -160,6 +163,12 @@ def build_manifest(
         samples=samples,
         micro_batches=pack(rows_of(samples), packing),
     )
+
+
+def _vote(rollout: RolloutFacts, grpo: GrpoConfig) -> float | None:
+    if rollout.reward is None or rollout.mask is not None:
+        return None
+    return shaped_reward(rollout.reward, rollout.generated_tokens, grpo)
 
 
 def dealt_anew(votes: Sequence[float | None], seed: int) -> list[float | None]:
@@ -200,7 +209,15 @@ def _cut(indices: Sequence[int], rows: Sequence[BatchRow], packing: PackingConfi
 def rows_of(samples: Sequence[ManifestSample]) -> tuple[BatchRow, ...]:
     """The rows of every rollout in turn; of one without a row an empty one."""
     return tuple(
-        BatchRow(sample.stream, row.tokens, row.generated_tokens, row.content, sample.mask, sample.advantage)
+        BatchRow(
+            sample.stream,
+            row.tokens,
+            row.generated_tokens,
+            row.content,
+            sample.mask,
+            sample.advantage,
+            sample.generated_tokens,
+        )
         for sample in samples
         for row in (sample.rows or (sample,))
     )

@@ -64,6 +64,40 @@ def bootstrap_mean(values: Sequence[float], *, seed: int, resamples: int = 2000)
     return Estimate(value=math.fsum(values) / len(values), low=float(low), high=float(high))
 
 
+class PassRates(BaseModel):
+    """What k samples of each task say of a policy."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pass_1: Estimate
+    """Mean over tasks of the share of samples that pass; percentile bootstrap over tasks, seed 0."""
+    pass_k: Estimate
+    """pass@k: share of tasks that any sample passes; Wilson's interval."""
+    pass_all: Estimate
+    """pass^k: share of tasks that every sample passes; Wilson's interval."""
+
+
+def pass_rates(passed: Sequence[int], graded: Sequence[int]) -> PassRates | None:
+    """From the counts of each task. Where k samples are taken, pass@k and pass^k are shares of tasks, so that Wilson's
+    interval fits; the shares that pass@1 averages are no coins, so that tasks are drawn again (Efron 1979).
+
+    Args:
+        passed: Of each task, samples that passed.
+        graded: Of each task, samples with a score; a task without any is left out.
+
+    Raises:
+        ValueError: the two differ in length, or more passed than were graded.
+    """
+    tasks = [(won, of) for won, of in zip(passed, graded, strict=True) if of]
+    if not tasks:
+        return None
+    return PassRates(
+        pass_1=bootstrap_mean([won / of for won, of in tasks], seed=0),
+        pass_k=wilson(sum(pass_at_k(of, won, of) > 0 for won, of in tasks), len(tasks)),
+        pass_all=wilson(sum(pass_all_k(of, won, of) > 0 for won, of in tasks), len(tasks)),
+    )
+
+
 def _check_counts(samples: int, passed: int, k: int) -> None:
     if not (0 <= passed <= samples and 1 <= k <= samples):
         raise ValueError(

@@ -17,6 +17,18 @@ def generation_version(step: int, max_staleness: int) -> int:
     return max(0, step - max_staleness)
 
 
+def first_evaluation(samples_per_step: int) -> int:
+    """First version that MLPerf Training v6.1 evaluates in LLM post-training, that of GBS * ceil(2.5 + 3840 / GBS)
+    samples; each later one follows (mlcommons/training, `llm_post_training`; mlperf-logging 4.1.68 checks it).
+
+    Args:
+        samples_per_step: GBS, rollouts a training step.
+    """
+    if samples_per_step < 1:
+        raise ValueError(f"{samples_per_step} samples a step, wanted at least 1")
+    return -(-(5 * samples_per_step + 2 * 3840) // (2 * samples_per_step))
+
+
 def learning_rate(config: OptimiserConfig, step: int) -> float:
     """Learning rate of a step."""
     if step < config.warmup_steps:

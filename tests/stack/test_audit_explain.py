@@ -47,7 +47,7 @@ def command(services_home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_a_score_is_explained_as_a_tree_and_as_a_graph(book: LedgerBook, command: Callable) -> None:
     code, said = command("explain", book.run)
     assert code == 0
-    assert said.splitlines()[0] == "validation/2/main  pass@3 1.000, pass@1 0.333, 2 of 2 tasks solved"
+    assert said.splitlines()[0] == "validation/2/main  pass@3 1.000, pass@1 0.333, pass^3 0.000, 2 of 2 tasks solved"
     for wanted in (
         "came from",
         "version/2  weights x2",

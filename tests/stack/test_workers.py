@@ -5,12 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import psutil
 import pytest
 
 from activities.run import RunActivities
+from db.migrate import upgrade
 from workers.declarations import WrongActivity, activity_name, check_activities
+from workers.services.addresses import Addresses
+from workers.services.lifecycle import held
+from workers.services.plan import launcher_argv
 
 PARENT = """
 import subprocess, sys, os, time
@@ -49,3 +54,35 @@ def test_declared_activities_pass_and_others_are_refused() -> None:
     assert activity_name(RunActivities.fold_run) == "fold_run"
     with pytest.raises(WrongActivity, match="lacks @activity"):
         check_activities([time.sleep])
+
+
+def worker(home: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """A worker on the services of a home; it dies with the test."""
+    command = [sys.executable, "-m", "cli.main", "worker", *arguments]
+    return subprocess.Popen(
+        launcher_argv(command, death_signal=signal.SIGKILL, identity=None),
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "STEPWELL_HOME": str(home)},
+    )
+
+
+def test_engine_that_is_up_before_its_run_waits_for_it_and_says_so(services: Addresses, services_home: Path) -> None:
+    upgrade(services.migrator)
+    with worker(services_home, "engine", "--run", "not-yet") as engine:
+        assert engine.stderr is not None
+        said = engine.stderr.readline()
+        engine.terminate()
+        rest = engine.stderr.read()
+    assert "the engine waits for its run: the ledger has no run 'not-yet'" in said, said + rest
+    assert engine.returncode == 0, rest
+
+
+def test_worker_on_a_database_without_tables_says_what_to_do(tmp_path: Path) -> None:
+    with held(tmp_path), worker(tmp_path, "sandbox") as sandbox:
+        assert sandbox.stderr is not None
+        said = sandbox.stderr.read()
+    assert sandbox.returncode == 1
+    assert "has form none, this Stepwell works on" in said
+    assert "python -m db.migrate" in said
+    assert "Traceback" not in said

@@ -105,7 +105,10 @@ def test_settings_say_what_they_change(settings: list[str], said: dict) -> None:
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        *((f"{key}=0.5", "acts on ratios of the trainer's log-probabilities") for key in sorted(NEEDS_A_MODEL)),
+        *(
+            (f"{key}=0.5", "acts in the loss, on ratios of the trainer's log-probabilities")
+            for key in sorted(NEEDS_A_MODEL)
+        ),
         ("optimiser.learning_rate=1", "optimiser.learning_rate changes no advantage and no mask of what is recorded"),
         ("rl.basline=group_mean", "did you mean 'rl.baseline'?"),
         ("rl.estimator=rlooo", "did you mean 'rloo'?"),

@@ -1,6 +1,8 @@
 """The key-value rows: whatever joins, leaves and moves, a row holds the keys of its own tokens."""
 
 import numpy as np
+import psutil
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,3 +121,26 @@ def test_without_reuse_a_row_holds_nothing_for_the_next_request() -> None:
     again = slots.claim(context)
     assert again is not None
     assert again.held == 0
+
+
+def test_a_long_context_takes_no_memory_until_it_is_written() -> None:
+    shape = CacheShape(layers=4, rows=64, kv_heads=2, max_context=65_536, head_dim=32)
+    before = psutil.Process().memory_info().rss
+    slots = Slots(shape, torch.float32, torch.device("cpu"))
+    for row in range(shape.rows):
+        slots.storage_L2SHTD[:, :, row, :, :256] = 1.0
+    slots.reset()
+    whole = slots.storage_L2SHTD.numel() * 4
+    assert psutil.Process().memory_info().rss - before < whole / 20
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_reset_overwrites_all_that_was_written(dtype: torch.dtype) -> None:
+    slots = Slots(SHAPE, dtype, torch.device("cpu"))
+    claim = slots.claim(np.asarray([1, 2, 0], dtype=np.int32))
+    assert claim is not None
+    slots.append(claim.row, np.asarray([1, 2, 0], dtype=np.int32))
+    slots.storage_L2SHTD[:, :, claim.row, :, :4] = float("nan")  # the fourth by a step that failed
+    slots.storage_L2SHTD[..., slots.scratch_position, :] = float("inf")
+    slots.reset()
+    assert not slots.storage_L2SHTD.count_nonzero()

@@ -131,7 +131,7 @@ async def test_a_rollout_goes_on_to_group_batch_versions_and_validations() -> No
         ("batch/1", "6 rollouts, 1 masked, mean reward 0.400"),
         ("metric/1/reward_mean", "0.4"),
         ("metric/1/grad_norm", "2"),
-        ("validation/0/main", "pass@3 1.000, pass@1 0.333, 2 of 2 tasks solved"),
+        ("validation/0/main", "pass@3 1.000, pass@1 0.333, pass^3 0.000, 2 of 2 tasks solved"),
         ("group/0/1", "task t: trained, 1 of 3 solved"),
         ("rollout/0/0/0", "solved, 1 turns, 5 tokens, ended by finished, advantage +1.000"),
         ("rollout/0/1/2", "failed: infra: no luck, 1 turns, 5 tokens, masked: infra"),

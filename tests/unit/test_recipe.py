@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from stepwell.recipe.loading import RecipeError, load_recipe
 from stepwell.recipe.recipe import Recipe
 from stepwell.recipe.sections import AgentSection
+from stepwell.recipe.validating import ValidationSection
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 MICRO = RECIPES / "micro.toml"
@@ -69,6 +71,41 @@ def test_settings_change_the_digest_and_only_they_do() -> None:
 def test_plan_validates_the_versions_that_the_recipe_names() -> None:
     schedule = load_recipe(MICRO, ["validation.every=4", "validation.first=6"]).plan().validation
     assert [version for version in range(17) if schedule.due(version)] == [0, 8, 12, 16]
+
+
+def recipe_of(**validation: object) -> Recipe:
+    raw = load_recipe(MICRO, ["run.prompts_per_step=16"]).model_dump(mode="json", exclude={"validation"})
+    return Recipe.model_validate({**raw, "validation": {"tasks": 256, "target": 0.69, **validation}})
+
+
+def test_the_benchmarks_schedule_evaluates_every_step_from_its_first_on() -> None:
+    schedule = recipe_of(schedule="mlperf").plan().validation
+    assert [version for version in range(21) if schedule.due(version)] == [18, 19, 20]
+    assert (schedule.mode, schedule.target) == ("inline", 0.69)
+
+
+@pytest.mark.parametrize("key", ["every", "first", "initial"])
+def test_the_benchmarks_schedule_refuses_keys_that_it_fixes(key: str) -> None:
+    with pytest.raises(ValidationError, match=f'{key} would do nothing: schedule = "mlperf" fixes'):
+        recipe_of(schedule="mlperf", **{key: 1})
+
+
+def test_the_benchmarks_schedule_needs_a_run_that_reaches_it() -> None:
+    raw = recipe_of(schedule="mlperf").model_dump(mode="json")
+    raw["run"]["max_steps"] = 17
+    with pytest.raises(ValidationError, match=r"validates version 18 first, but run\.max_steps is 17"):
+        Recipe.model_validate(raw)
+
+
+@pytest.mark.parametrize("given", [{}, {"every": 2}, {"schedule": "mlperf", "mode": "offline"}])
+def test_a_resolved_section_of_validation_resolves_to_itself(given: dict[str, object]) -> None:
+    section = recipe_of(**given).validation
+    assert ValidationSection.model_validate(section.model_dump(mode="json")) == section
+
+
+def test_a_plan_is_told_of_the_offline_rule_only_where_it_holds() -> None:
+    assert "mode" not in recipe_of().plan().validation.model_dump()
+    assert recipe_of(mode="offline").plan().validation.model_dump()["mode"] == "offline"
 
 
 def test_unknown_package_names_those_that_are_known() -> None:

@@ -1,133 +1,139 @@
-"""The loss against an independent formula in float64, and its gradient against finite differences."""
+"""Each loss and correction against its formula in float64, its gradient against finite differences of that formula."""
 
-import math
-
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stepwell.rl.config import GrpoConfig
-from stepwell.rl.losses import GrpoLoss, grpo_loss
+from stepwell.rl.losses.policy_loss import LossRows, policy_loss
 from stepwell.rl.samples import MissingLogprob
-
-FORCED = GrpoConfig(importance_min=0.8, importance_max=1.3)
-PLAIN = GrpoConfig(importance="none", mismatch_max=None)
-CLIPPED = GrpoConfig(force_on_policy_ratio=False)
-CLIPPED_UNMASKED = GrpoConfig(force_on_policy_ratio=False, mismatch_max=None)
-CONFIGS = [FORCED, PLAIN, CLIPPED, CLIPPED_UNMASKED]
-
-nats = st.floats(-4, -0.01)
-rows = st.lists(
-    st.tuples(
-        st.sampled_from([-1.3, -0.25, 0.0, 0.4, 2.0]),
-        st.lists(st.tuples(nats, st.floats(-1.2, 1.2)), min_size=1, max_size=5),
-    ),
-    min_size=1,
-    max_size=5,
+from tests.loss_formulas import (
+    CLIPPED,
+    EVERY,
+    ON_POLICY,
+    Rollout,
+    batch_loss,
+    finite_differences,
+    name_of,
+    random_rollouts,
 )
-Rows = list[tuple[float, list[tuple[float, float]]]]
+from tests.loss_sums import sums_of
+
+OFF_POLICY = {"force_on_policy_ratio": False}
+OPEN = {"mismatch_max": None}
+
+tokens = st.tuples(st.floats(-4, -0.01), st.floats(-1.2, 1.2)).map(lambda pair: (pair[0], pair[0] - pair[1]))
+rows = st.lists(tokens, min_size=1, max_size=5).map(tuple)
+advantages = st.sampled_from([-1.3, -0.25, 0.0, 0.4, 2.0])
+lone_rows = st.lists(st.builds(lambda a, row: Rollout(a, (row,)), advantages, rows), min_size=1, max_size=5)
+several_rows = st.lists(
+    st.builds(Rollout, advantages, st.lists(rows, min_size=1, max_size=3).map(tuple)), min_size=1, max_size=4
+)
 
 
-def reference(rows: Rows, config: GrpoConfig) -> tuple[float, int]:
-    """Loss sum and counted tokens, row by row, written from the formula and not from the code."""
-    total, counted = 0.0, 0
-    for advantage, tokens in rows:
-        trainer = np.array([p for p, _ in tokens])
-        engine = np.array([p - shift for p, shift in tokens])
-        if config.mismatch_max is not None and np.mean(np.exp(np.abs(trainer - engine))) > config.mismatch_max:
-            continue
-        counted += len(tokens)
-        ratio = np.exp(trainer) / np.exp(engine)
-        if config.force_on_policy_ratio:
-            weight = np.ones(len(tokens))
-            if config.importance == "seq_mask_tis":
-                geometric = np.prod(ratio) ** (1 / len(tokens))
-                weight = ratio if config.importance_min <= geometric <= config.importance_max else 0 * ratio
-            total += float(np.sum(-advantage * weight))
-        else:
-            bounded = np.minimum(np.maximum(ratio, 1 - config.clip_low), 1 + config.clip_high)
-            total += float(np.sum(-np.minimum(advantage * ratio, advantage * bounded)))
-    return total, counted
+@pytest.mark.parametrize("config", EVERY, ids=name_of)
+@settings(deadline=None, max_examples=20)
+@given(rollouts=lone_rows)
+def test_loss_matches_the_formula(config: GrpoConfig, rollouts: list[Rollout]) -> None:
+    assert sums_of(rollouts, config).loss == pytest.approx(batch_loss(rollouts, config), rel=1e-9, abs=1e-9)
 
 
-def compute(rows: Rows, config: GrpoConfig, trainer: torch.Tensor | None = None) -> GrpoLoss:
-    own = torch.tensor([p for _, tokens in rows for p, _ in tokens], dtype=torch.float64)
-    engine = torch.tensor([p - shift for _, tokens in rows for p, shift in tokens], dtype=torch.float64)
-    row = torch.tensor([index for index, (_, tokens) in enumerate(rows) for _ in tokens])
-    advantages = torch.tensor([advantage for advantage, _ in rows], dtype=torch.float64)
-    return grpo_loss(own if trainer is None else trainer, engine, row, advantages, config)
+@pytest.mark.parametrize("config", [each for each in EVERY if each.mismatch_max is None], ids=name_of)
+@settings(deadline=None, max_examples=20)
+@given(rollouts=several_rows)
+def test_a_rollout_of_several_rows_is_one_sequence_of_the_mean(config: GrpoConfig, rollouts: list[Rollout]) -> None:
+    assert sums_of(rollouts, config).loss == pytest.approx(batch_loss(rollouts, config), rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-@given(rows=rows)
-def test_loss_matches_the_formula(config: GrpoConfig, rows: Rows) -> None:
-    total, counted = reference(rows, config)
-    found = compute(rows, config)
-    assert found.loss_sum.item() == pytest.approx(total, rel=1e-9, abs=1e-9)
-    assert found.counted_tokens == counted
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("config", EVERY, ids=name_of)
+def test_gradient_matches_finite_differences_of_the_formula(config: GrpoConfig, seed: int) -> None:
+    rollouts = random_rollouts(seed)
+    found = sums_of(rollouts, config)
+    gradient = (found.gradient / float(found.divisor)).tolist()
+    assert gradient == pytest.approx(finite_differences(rollouts, config), rel=1e-6, abs=1e-8)
+    assert any(gradient)
 
 
-@pytest.mark.parametrize("config", CONFIGS)
-@settings(deadline=None)
-@given(rows=rows)
-def test_gradient_is_the_score_function_with_its_weights(config: GrpoConfig, rows: Rows) -> None:
-    own = torch.tensor([p for _, tokens in rows for p, _ in tokens], dtype=torch.float64, requires_grad=True)
-    compute(rows, config, own).loss_sum.backward()
-    assert own.grad is not None
-    wanted: list[float] = []
-    for advantage, tokens in rows:
-        lone = [(advantage, tokens)]
-        base, counted = reference(lone, config)
-        for _, shift in tokens:
-            ratio = math.exp(shift)
-            if not counted or (base == 0 and config.force_on_policy_ratio):
-                wanted.append(0.0)
-            elif config.force_on_policy_ratio:
-                wanted.append(-advantage * (ratio if config.importance == "seq_mask_tis" else 1.0))
-            else:
-                free = not (advantage > 0 and ratio > 1.28) and not (advantage < 0 and ratio < 0.8)
-                wanted.append(-advantage * ratio if free else 0.0)
-    assert own.grad.tolist() == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+@pytest.mark.parametrize("config", [*ON_POLICY, *CLIPPED], ids=name_of)
+def test_where_the_engine_is_the_trainer_every_loss_is_the_plain_policy_gradient(config: GrpoConfig) -> None:
+    rollouts = random_rollouts(0, spread=0.0)
+    found = sums_of(rollouts, config.model_copy(update={"loss_agg_mode": "token_mean"}))
+    wanted = [-each.advantage for each in rollouts for _ in each.rows[0]]
+    assert found.gradient.tolist() == pytest.approx(wanted, rel=1e-9)
+    assert sum(part.clipped_tokens for part in found.parts) == 0
 
 
-def test_gradient_of_the_clipped_loss_matches_finite_differences() -> None:
-    rows: Rows = [(0.7, [(-1.0, 0.1), (-0.5, 0.4), (-2.0, -0.3)]), (-1.1, [(-0.7, 0.2), (-0.9, -0.6)])]
-    own = torch.tensor([-1.0, -0.5, -2.0, -0.7, -0.9], dtype=torch.float64, requires_grad=True)
-    engine = torch.tensor([p - shift for _, tokens in rows for p, shift in tokens], dtype=torch.float64)
-    row, advantages = torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0.7, -1.1], dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda p: grpo_loss(p, engine, row, advantages, CLIPPED).loss_sum, (own,))
+def test_cispo_without_a_lower_bound_moves_the_weights_as_tis_does() -> None:
+    rollouts = random_rollouts(1, spread=1.0)
+    cispo = sums_of(rollouts, GrpoConfig(**OFF_POLICY, loss="cispo", clip_high=0.5, **OPEN))
+    tis = sums_of(rollouts, GrpoConfig(importance="tis", importance_max=1.5, **OPEN))
+    assert cispo.gradient.tolist() == pytest.approx(tis.gradient.tolist(), rel=1e-12)
+    assert cispo.parts[0].clipped_tokens == tis.parts[0].clipped_tokens > 0
 
 
 def test_row_out_of_bounds_weighs_nothing_but_stays_in_the_denominator() -> None:
-    found = compute([(1.0, [(-1.0, 0.002), (-1.0, 0.003)]), (1.0, [(-1.0, 0.0005)])], GrpoConfig())
-    assert found.out_of_bounds_B.tolist() == [True, False]
-    assert found.counted_tokens == 3
-    assert found.loss_sum.item() == pytest.approx(-math.exp(0.0005))
+    rollouts = [Rollout(1.0, (((-1.0, -1.002), (-1.0, -1.003)),)), Rollout(1.0, (((-1.0, -1.0005),),))]
+    found = sums_of(rollouts, GrpoConfig())
+    assert found.parts[0].out_of_bounds_B.tolist() == [True, False]
+    assert (found.divisor, found.parts[0].counted_tokens) == (3, 3)
+    assert found.loss == pytest.approx(batch_loss(rollouts, GrpoConfig()))
+    assert found.gradient[:2].tolist() == [0.0, 0.0]
 
 
 def test_mismatched_row_leaves_the_denominator_too() -> None:
-    found = compute([(1.0, [(-1.0, 0.7), (-1.0, -0.8)]), (1.0, [(-1.0, 0.0)])], GrpoConfig())
-    assert found.mismatched_B.tolist() == [True, False]
-    assert found.out_of_bounds_B.tolist() == [False, False]
-    assert found.counted_tokens == 1
+    rollouts = [Rollout(1.0, (((-1.0, -1.7), (-1.0, -0.2)),)), Rollout(1.0, (((-1.0, -1.0),),))]
+    found = sums_of(rollouts, GrpoConfig())
+    assert found.parts[0].mismatched_B.tolist() == [True, False]
+    assert found.parts[0].out_of_bounds_B.tolist() == [False, False]
+    assert (found.divisor, found.parts[0].counted_tokens) == (1, 1)
 
 
-def test_row_with_an_overflowing_ratio_is_masked_without_spoiling_the_gradient() -> None:
+@pytest.mark.parametrize(
+    ("config", "clipped"),
+    [
+        (GrpoConfig(**OFF_POLICY, **OPEN), 2),  # up with a gain, down with a loss: the other two go back
+        (GrpoConfig(**OFF_POLICY, loss="gspo", **OPEN), 2),  # the first row whole; the second's mean is 1
+        (GrpoConfig(**OFF_POLICY, loss="cispo", clip_high=0.3, **OPEN), 2),
+        (GrpoConfig(**OFF_POLICY, loss="cispo", clip_low=0.2, clip_high=0.3, **OPEN), 3),
+        (GrpoConfig(importance="tis", importance_max=1.3, **OPEN), 2),
+        (GrpoConfig(importance="tis", importance_min=0.8, importance_max=1.3, **OPEN), 3),
+        (GrpoConfig(importance="icepop", importance_min=0.8, importance_max=1.3, **OPEN), 3),
+        (GrpoConfig(importance="icepop", **OPEN), 0),
+        (GrpoConfig(importance_min=0.8, importance_max=1.1, **OPEN), 0),  # it masks the first row: no token by itself
+        (GrpoConfig(importance="none", **OPEN), 0),
+    ],
+)
+def test_clip_counts_the_tokens_over_which_a_bound_decides(config: GrpoConfig, clipped: int) -> None:
+    rollouts = [
+        Rollout(1.0, (((-1.0, -1.3), (-1.0, -1.1)),)),
+        Rollout(-1.0, (((-1.0, -1.3), (-1.0, -0.7)),)),
+    ]
+    assert sums_of(rollouts, config).parts[0].clipped_tokens == clipped
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (GrpoConfig(**OFF_POLICY), 0.0),  # masked by mismatch, as with all that have a mask
+        (GrpoConfig(**OFF_POLICY, loss="gspo"), 0.0),
+        (GrpoConfig(), 0.0),
+        (GrpoConfig(importance="icepop", **OPEN), 0.0),
+        (GrpoConfig(importance="tis", **OPEN), -2.0),
+        (GrpoConfig(**OFF_POLICY, loss="cispo", **OPEN), -5.0),
+    ],
+)
+def test_an_overflowing_ratio_leaves_gradients_that_are_numbers(config: GrpoConfig, wanted: float) -> None:
     own = torch.tensor([-0.1, -0.2], requires_grad=True)
-    engine, row = torch.tensor([-900.0, -0.2]), torch.tensor([0, 1])
-    grpo_loss(own, engine, row, torch.tensor([1.0, 1.0]), CLIPPED).loss_sum.backward()
+    lost = LossRows(own, torch.tensor([-900.0, -0.2]), torch.tensor([0, 1]), torch.ones(2), torch.ones(2))
+    policy_loss(lost, config).loss_sum.backward()
     assert own.grad is not None
-    assert own.grad.tolist() == [0.0, -1.0]
-
-
-def test_clip_counts_the_tokens_that_it_decides() -> None:
-    found = compute([(1.0, [(-1.0, 0.3), (-1.0, 0.1)]), (-1.0, [(-1.0, 0.3), (-1.0, -0.3)])], CLIPPED)
-    assert found.clipped_tokens == 2
+    assert own.grad.tolist() == [wanted, -1.0]
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("-inf")])
 def test_logprob_that_is_not_finite_is_refused(bad: float) -> None:
+    one = torch.ones(1)
     with pytest.raises(MissingLogprob):
-        grpo_loss(torch.tensor([-1.0]), torch.tensor([bad]), torch.tensor([0]), torch.tensor([1.0]), GrpoConfig())
+        policy_loss(LossRows(-one, torch.tensor([bad]), torch.tensor([0]), one, one), GrpoConfig())

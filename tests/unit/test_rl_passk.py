@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stepwell.rl.passk import bootstrap_mean, pass_all_k, pass_at_k, wilson
+from stepwell.rl.passk import bootstrap_mean, pass_all_k, pass_at_k, pass_rates, wilson
 
 
 @given(st.integers(1, 9).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n), st.integers(1, n))))
@@ -53,3 +53,27 @@ def test_nothing_has_no_mean() -> None:
         bootstrap_mean([], seed=0)
     with pytest.raises(ValueError, match="no proportion"):
         wilson(0, 0)
+
+
+def test_rates_are_shares_of_tasks_and_of_samples() -> None:
+    rates = pass_rates([0, 2, 4, 4], [4, 4, 4, 4])
+    assert rates is not None
+    assert (rates.pass_1.value, rates.pass_k.value, rates.pass_all.value) == (0.625, 0.75, 0.5)
+    assert rates.pass_k == wilson(3, 4)
+    assert rates.pass_all == wilson(2, 4)
+    assert rates.pass_1 == bootstrap_mean([0.0, 0.5, 1.0, 1.0], seed=0)
+
+
+def test_a_task_without_a_score_is_left_out_and_without_any_there_are_no_rates() -> None:
+    rates = pass_rates([0, 3], [0, 3])
+    assert rates is not None
+    assert rates.pass_all.value == 1.0
+    assert pass_rates([0], [0]) is None
+
+
+@given(tasks=st.lists(st.integers(1, 6).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1))
+def test_all_pass_no_oftener_than_one_and_one_no_oftener_than_any(tasks: list[tuple[int, int]]) -> None:
+    rates = pass_rates([won for won, _ in tasks], [of for _, of in tasks])
+    assert rates is not None
+    assert rates.pass_all.value <= rates.pass_1.value + 1e-12
+    assert rates.pass_1.value <= rates.pass_k.value + 1e-12

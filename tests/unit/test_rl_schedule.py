@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from stepwell.events.group_closed import Fate
 from stepwell.rl.admission import ClosedGroup, Inadmissible, NotReady, admit
 from stepwell.rl.config import OptimiserConfig
 from stepwell.rl.schedule import (
+    first_evaluation,
     generation_version,
     learning_rate,
     prompts_of_step,
@@ -80,3 +82,14 @@ def test_step_with_an_open_prompt_is_not_ready() -> None:
 def test_contradictory_group_is_inadmissible(group: ClosedGroup, reason: str) -> None:
     with pytest.raises(Inadmissible, match=reason):
         admit(3, 2, 1, [closed(0), group])
+
+
+@pytest.mark.parametrize(("samples_per_step", "version"), [(256, 18), (512, 10), (1024, 7), (384, 13), (1, 3843)])
+def test_the_benchmark_evaluates_first_where_its_rule_says(samples_per_step: int, version: int) -> None:
+    assert first_evaluation(samples_per_step) == version
+
+
+@given(samples_per_step=st.integers(1, 10_000))
+def test_the_first_evaluation_is_the_first_version_with_that_many_samples(samples_per_step: int) -> None:
+    version = first_evaluation(samples_per_step)
+    assert version - 1 < Fraction(5, 2) + Fraction(3840, samples_per_step) <= version

@@ -14,6 +14,7 @@ from stepwell.audit.provenance.source import Fact, RunSource
 from stepwell.events import OperatorActed, RunCreated, RunFinished, ValidationRecorded
 from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import operator_stream
+from stepwell.report.recipe_figures import number_of
 
 RUN, END = Ref("run"), Ref("end")
 
@@ -68,14 +69,23 @@ def end_causes(source: RunSource, ref: Ref) -> list[Edge]:
 def deciders(source: RunSource, fact: Fact[RunFinished]) -> list[tuple[Ref, str]]:
     """What ended the run, besides its newest version being there."""
     if fact.event.end is RunEnd.TARGET:
-        scored = [each.event for each in source.of_run(ValidationRecorded) if each.event.dataset == "main"]
         return [
-            (Ref("validation", (str(each.version), "main")), "its pass@k is above the target") for each in scored[-1:]
+            (Ref("validation", (str(version), "main")), "its pass@k is above the target")
+            for version in _passing(source)
         ]
     if fact.event.end is RunEnd.STOPPED:
         acts = source.every(operator_stream(source.run), OperatorActed)
         return [(operator_ref(act), "an operator stopped it") for act in acts if act.event.action == "stop"]
     return []
+
+
+def _passing(source: RunSource) -> list[int]:
+    """The version that reached the target: offline, others are validated after it."""
+    scored = [each.event for each in source.of_run(ValidationRecorded) if each.event.dataset == "main"]
+    created = source.of_run(RunCreated)
+    target = number_of(created[0].event.recipe, "validation", "target") if created else None
+    above = [each.version for each in scored if target is not None and each.version > 0 and each.pass_k > target]
+    return [min(above)] if above else [each.version for each in scored[-1:]]
 
 
 def operator(source: RunSource, ref: Ref) -> Node:

@@ -34,11 +34,13 @@ def validation(source: RunSource, ref: Ref) -> Node:
         if (str(fact.event.version), fact.event.dataset) == ref.parts
     ]
     solved = sum(passed > 0 for passed in said.passed)
-    scores = f"pass@{said.k} {said.pass_k:.3f}, pass@1 {said.pass_1:.3f}"
+    whole = sum(passed == of for passed, of in zip(said.passed, said.graded, strict=True)) / max(1, len(said.passed))
+    scores = f"pass@{said.k} {said.pass_k:.3f}, pass@1 {said.pass_1:.3f}, pass^{said.k} {whole:.3f}"
     title = f"{scores}, {solved} of {len(said.passed)} tasks solved"
     figures: dict[str, Figure] = {
         "pass_1": said.pass_1,
         "pass_k": said.pass_k,
+        "pass_all": whole,
         "k": said.k,
         "solved": solved,
         "tasks": len(said.passed),

@@ -4,11 +4,9 @@ from stepwell.audit.finding import Finding, Tally
 from stepwell.audit.record import RunRecord, StreamRecord
 from stepwell.events import (
     GroupClosed,
-    StepTrained,
     ValidationClosed,
     ValidationOpened,
     ValidationRecorded,
-    VersionCreated,
 )
 from stepwell.events.streams import prompt_stream, validation_scope, validation_stream
 
@@ -21,13 +19,9 @@ def check(record: RunRecord, tally: Tally) -> None:
 
     That its groups and turns are of the version that it pins, the rules `fates` and `versions` hold.
     """
-    digests: dict[int, str] = {}
-    for _, event in record.weights.events if record.weights else ():
-        if isinstance(event, VersionCreated | StepTrained):
-            digests[event.version] = event.digests.exported
     for validation in record.of_kind("validation"):
         for seq, opened in validation.every(ValidationOpened):
-            wanted = digests.get(opened.version, "no such version")
+            wanted = record.exported(record.run, opened.version) or "no such version"
             what = f"pins version {opened.version} as {opened.weights_digest}, trained was {wanted}"
             tally.expect(opened.weights_digest == wanted, validation.name, seq, what)
         _check_closed(record, validation, tally)

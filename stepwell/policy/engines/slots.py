@@ -5,17 +5,21 @@ the least recently used one and a request needs a row. A request takes the longe
 holds: in place where an idle row holds nothing else (the next turn of a rollout extends the former one), copied
 otherwise (the prompt that a group shares).
 
-Busy rows are moved to the front now and then, so that a decode step reads one contiguous view.
+Busy rows are moved to the front now and then, so that a decode step reads one contiguous view. On a CPU the storage is
+memory that the system gives out as it is written, so that a context much longer than any rollout costs nothing.
 
 Shape suffixes: L layers, S rows, H key-value heads, T positions, D head size; a 2 is keys and values.
 """
 
+import math
+import mmap
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 _EMPTY = -1  # in `_tokens_ST`, beyond what a row holds
+_MAP_NORESERVE = 0x4000  # of Linux on x86-64 and arm64: more may be mapped than there is; `mmap` does not name it
 
 
 @dataclass(frozen=True)
@@ -47,11 +51,10 @@ class Slots:
         self.shape = shape
         self._reuse_prefixes = reuse_prefixes
         # One position more than a context: where padding and idle rows write, and nothing is read.
-        self.storage_L2SHTD = torch.zeros(
-            (shape.layers, 2, shape.rows, shape.kv_heads, shape.max_context + 1, shape.head_dim),
-            dtype=dtype,
-            device=device,
-        )
+        size = (shape.layers, 2, shape.rows, shape.kv_heads, shape.max_context + 1, shape.head_dim)
+        on_cpu = device.type == "cpu"
+        self.storage_L2SHTD = _lazy_zeros(size, dtype) if on_cpu else torch.zeros(size, dtype=dtype, device=device)
+        self._longest = 0
         self._tokens_ST = np.full((shape.rows, shape.max_context), _EMPTY, dtype=np.int32)
         self.lengths_S = np.zeros(shape.rows, dtype=np.int64)
         self._last_used_S = np.zeros(shape.rows, dtype=np.int64)
@@ -65,7 +68,9 @@ class Slots:
 
     def reset(self) -> None:
         """Makes every row idle and empty, and overwrites what was stored, which may not be finite."""
-        self.storage_L2SHTD.zero_()
+        self.storage_L2SHTD[..., : self._longest + 1, :].zero_()  # a step may have failed after it wrote
+        self.storage_L2SHTD[..., self.scratch_position, :].zero_()
+        self._longest = 0
         self._tokens_ST.fill(_EMPTY)
         self._busy_S.fill(False)
         self.lengths_S.fill(0)
@@ -93,6 +98,7 @@ class Slots:
         self._tokens_ST[row, :held] = context[:held]
         self._tokens_ST[row, held:] = _EMPTY
         self.lengths_S[row] = held
+        self._longest = max(self._longest, len(context))
         self._busy_S[row] = True
         self._touch(row)
         return Claim(row=row, held=held)
@@ -102,11 +108,13 @@ class Slots:
         start = int(self.lengths_S[row])
         self._tokens_ST[row, start : start + len(tokens)] = tokens
         self.lengths_S[row] = start + len(tokens)
+        self._longest = max(self._longest, start + len(tokens))
 
     def append_one_each(self, rows: np.ndarray, tokens: np.ndarray) -> None:
         """The same for one token in each of several rows."""
         self._tokens_ST[rows, self.lengths_S[rows]] = tokens
         self.lengths_S[rows] += 1
+        self._longest = max(self._longest, int(self.lengths_S[rows].max(initial=0)))
 
     def release(self, row: int) -> None:
         """Makes `row` idle; what it holds stays as a prefix."""
@@ -140,3 +148,11 @@ class Slots:
     def _touch(self, row: int) -> None:
         self._clock += 1
         self._last_used_S[row] = self._clock
+
+
+def _lazy_zeros(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Zeros on the CPU whose memory is taken up page by page as they are written, which torch's own take up at once."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
+    memory = mmap.mmap(-1, math.prod(size) * dtype.itemsize, flags=flags)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)  # rows are far apart: a huge page each would fill what is meant to stay empty
+    return torch.frombuffer(memory, dtype=dtype).reshape(size)

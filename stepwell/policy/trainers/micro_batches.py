@@ -6,6 +6,7 @@ Shape suffixes: B rows, T columns, N generated tokens row after row.
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol
 
 import torch
@@ -15,7 +16,8 @@ from stepwell.policy.trainers.batch_rows import batch_row, row_tensors
 from stepwell.policy.trainers.protocol import NonFinite, TrainBatch
 from stepwell.rl.batching import MicroBatch
 from stepwell.rl.config import GrpoConfig
-from stepwell.rl.losses import grpo_loss
+from stepwell.rl.losses.aggregation import divisor, token_weight
+from stepwell.rl.losses.policy_loss import LossRows, policy_loss
 from stepwell.rl.masks import MaskReason
 
 
@@ -24,7 +26,10 @@ class Tally:
     """Sums over micro-batches."""
 
     loss_sum: float = 0.0
-    loss_tokens: int = 0
+    loss_divisor: Fraction = Fraction(0)
+    """What the loss and the gradients of the whole batch are divided by; 0 if nothing counts."""
+    counted_tokens: int = 0
+    """Generated tokens of rows that are not masked."""
     clipped_tokens: int = 0
     tokens: int = 0
     padded_tokens: int = 0
@@ -37,9 +42,10 @@ class Tally:
     masks: Counter[MaskReason] = field(default_factory=Counter[MaskReason])
 
     def add(self, other: "Tally") -> None:
-        """Adds another one's sums. Floats are rounded: the order matters."""
+        """Adds another one's sums. Floats are rounded: the order matters; the divisor is exact."""
         self.loss_sum += other.loss_sum
-        self.loss_tokens += other.loss_tokens
+        self.loss_divisor += other.loss_divisor
+        self.counted_tokens += other.counted_tokens
         self.clipped_tokens += other.clipped_tokens
         self.tokens += other.tokens
         self.padded_tokens += other.padded_tokens
@@ -82,10 +88,11 @@ def run_micro_batch(model: ScoringModel, micro_batch: MicroBatch, batch: TrainBa
     engine_N = torch.tensor([value for sample in samples for value in sample.logprobs], dtype=torch.float32)
     recorded = [batch.recorded[index] for index in micro_batch.samples]
     advantages_B = torch.tensor([row.advantage for row in recorded], dtype=torch.float32)
+    weights_B = torch.tensor([token_weight(row, grpo) for row in recorded], dtype=torch.float32)
 
     with torch.set_grad_enabled(micro_batch.train):
         logprobs_N = model.logprobs(ids_BT, chosen_N, batch.manifest.temperature)
-        loss = grpo_loss(logprobs_N, engine_N, row_N, advantages_B, grpo)
+        loss = policy_loss(LossRows(logprobs_N, engine_N, row_N, advantages_B, weights_B), grpo)
     value = loss.loss_sum.item() if micro_batch.train else 0.0
     log_ratio_N = logprobs_N.detach().double() - engine_N
     difference_N = log_ratio_N.abs()
@@ -119,5 +126,6 @@ def run_micro_batch(model: ScoringModel, micro_batch: MicroBatch, batch: TrainBa
             continue
         if bool(loss.out_of_bounds_B[place]):
             tally.masks[MaskReason.IMPORTANCE] += 1
-        tally.loss_tokens += row.generated_tokens
+        tally.loss_divisor += divisor(row, grpo)
+        tally.counted_tokens += row.generated_tokens
     return tally

@@ -101,7 +101,7 @@ class StepResult(BaseModel):
     version: int
     """Version that it made."""
     loss: float
-    """Token mean over the whole batch."""
+    """Over the whole batch, as `rl.loss` and `rl.loss_agg_mode` say (docs/losses.md)."""
     grad_norm: float
     """Global norm before clipping."""
     learning_rate: float
@@ -114,7 +114,8 @@ class StepResult(BaseModel):
     generated_tokens: int
     """Generated tokens that were compared with the engine's."""
     loss_tokens: int
-    """Denominator of the loss: generated tokens of rows that are not masked."""
+    """Generated tokens of rows that are not masked; under `token_mean` the denominator of the loss. Those that a bound
+    of importance gives the weight 0 are among them."""
     mismatch_mean: float
     """Mean |log-probability by the trainer - by the engine| over all generated tokens, masked rows too, in nats."""
     mismatch_max: float
@@ -124,7 +125,9 @@ class StepResult(BaseModel):
     of r - 1 - log r over the generated tokens, with r the probability by the trainer over that by the engine, an
     estimate without bias and never below 0 (Schulman 2020, "Approximating KL divergence", k3)."""
     clip_fraction: float
-    """Share of the loss tokens for which the clip decided."""
+    """Share of the loss tokens over which a bound decided: the clip of the ratio (grpo; gspo, of its row), of the
+    ratio's weight (cispo), or of the correction (tis: bounded; icepop: weight 0). Rows of weight 0 by seq_mask_tis are
+    counted under `mask_counts` alone; rows without a gradient are not looked at."""
     entropy: float
     """Mean of -log-probability over the generated tokens, in nats: an estimate without bias if they were sampled from
     this policy."""

@@ -46,7 +46,7 @@ class Train:
 class Apply:
     """Every rank has computed its share: exchange gradients, then update."""
 
-    loss_tokens: int
+    divisor: float
     """Of the whole batch: what gradients are divided by."""
 
 

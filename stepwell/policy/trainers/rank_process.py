@@ -85,7 +85,7 @@ class _Rank:
             return
         self._exchange.add_up(self._trainer.gradients())
         try:
-            self._trainer.update(batch.manifest, verdict.loss_tokens, optimiser)
+            self._trainer.update(batch.manifest, verdict.divisor, optimiser)
         except NonFinite:
             self._trainer.discard()
             self._channel.send(Holds(None))

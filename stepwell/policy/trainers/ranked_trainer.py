@@ -108,7 +108,7 @@ class RankedTrainer:
             began = time.perf_counter()
             try:
                 tallies = self._accumulate(batch)
-                self._peers.tell(Apply(sum(tally.loss_tokens for tally in tallies.values())))
+                self._peers.tell(Apply(float(sum(tally.loss_divisor for tally in tallies.values()))))
                 self._exchange.add_up(self._own.gradients())
                 result = self._apply(batch, tallies, optimiser, began)
             except BaseException:

@@ -98,7 +98,7 @@ class MasterWeights:
             parameter.grad = None
             self._masters[name].grad = None
 
-    def norm(self, divisor: int) -> float:
+    def norm(self, divisor: float) -> float:
         """Divides the gradients and returns their global norm.
 
         Raises:

@@ -186,7 +186,7 @@ class TorchTrainer:
         """
         began = time.perf_counter()
         total = total_of(manifest, tallies)
-        update = self.update(manifest, total.loss_tokens, optimiser)
+        update = self.update(manifest, float(total.loss_divisor), optimiser)
         return step_result(
             manifest,
             total,
@@ -195,18 +195,23 @@ class TorchTrainer:
             optimiser_s=time.perf_counter() - began,
         )
 
-    def update(self, manifest: BatchManifest, loss_tokens: int, optimiser: OptimiserConfig | None) -> Update:
+    def update(self, manifest: BatchManifest, divisor: float, optimiser: OptimiserConfig | None) -> Update:
         """The update itself. Without a token to learn from, weights and optimiser stay as they are: AdamW's momentum
         alone would move them.
+
+        Args:
+            manifest: of the batch.
+            divisor: of the gradients: `Tally.loss_divisor` of the whole batch; 0 without a token to learn from.
+            optimiser: see `Trainer.step`.
 
         Raises:
             NonFinite: the gradient; call `discard`.
         """
         config = self._optimiser_config if optimiser is None else optimiser
         self._pin_threads()
-        norm = self._masters.norm(max(1, loss_tokens))
+        norm = self._masters.norm(divisor or 1.0)
         rate = learning_rate(config, manifest.step)
-        if loss_tokens:
+        if divisor:
             self._masters.update(config, rate, norm)
         else:
             self._masters.discard()

@@ -85,7 +85,7 @@ class MegatronRank:
             self._shard.discard()
             return
         try:
-            update = self._shard.update(batch.manifest, verdict.loss_tokens, optimiser)
+            update = self._shard.update(batch.manifest, verdict.divisor, optimiser)
         except NonFinite as error:
             self._shard.discard()
             self._channel.send(Updated(error, 0.0, 0.0, {}))

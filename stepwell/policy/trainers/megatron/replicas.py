@@ -48,7 +48,7 @@ class Replicas:
                 for tensor, piece in zip(bucket, total.split([tensor.numel() for tensor in bucket]), strict=True):
                     tensor.copy_(piece.view_as(tensor))
 
-    def norm(self, gradients: Mapping[str, Tensor], divisor: int) -> float:
+    def norm(self, gradients: Mapping[str, Tensor], divisor: float) -> float:
         """Divides the gradients and returns the global norm of the whole model's, the same in every rank.
 
         Raises:

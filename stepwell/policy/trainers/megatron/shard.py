@@ -90,8 +90,13 @@ class MegatronShard:
             self._masters.collect()
             after_each(index, tally)
 
-    def update(self, manifest: BatchManifest, loss_tokens: int, optimiser: OptimiserConfig | None) -> Update:
+    def update(self, manifest: BatchManifest, divisor: float, optimiser: OptimiserConfig | None) -> Update:
         """Adds up all ranks' gradients, clips and applies them. Without a token to learn from nothing moves.
+
+        Args:
+            manifest: of the batch.
+            divisor: of the gradients: `Tally.loss_divisor` of the whole batch; 0 without a token to learn from.
+            optimiser: see `Trainer.step`.
 
         Raises:
             NonFinite: the gradient; call `discard`.
@@ -99,9 +104,9 @@ class MegatronShard:
         config = self._spec.optimiser if optimiser is None else optimiser
         gradients = dict(zip(self._masters.trained, self._masters.gradients(), strict=True))
         self._replicas.add_up(gradients)
-        norm = self._replicas.norm(gradients, max(1, loss_tokens))
+        norm = self._replicas.norm(gradients, divisor or 1.0)
         rate = learning_rate(config, manifest.step)
-        if loss_tokens:
+        if divisor:
             self._masters.update(config, rate, norm)
         else:
             self._masters.discard()

@@ -226,7 +226,7 @@ class MegatronTrainer:
         total = total_of(batch.manifest, self._peers.tallies)
         computed_s = time.perf_counter() - began
         self._digests = None
-        self._peers.tell(Apply(total.loss_tokens))
+        self._peers.tell(Apply(float(total.loss_divisor)))
         updated = self._peers.gather(Updated)
         for each in updated:
             if each.error is not None:
