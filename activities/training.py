@@ -183,13 +183,14 @@ class TrainingActivities:
 
 
 def _alone(recipe: Recipe, folder: Path) -> TorchTrainer:
-    """A trainer in this process alone: what version 0 is does not depend on the number of ranks."""
+    """A trainer in this process alone: what version 0 is does not depend on backend or ranks."""
     return TorchTrainer.from_folder(
         folder,
         recipe.optimiser,
         recipe.rl,
         threads=recipe.trainer.threads,
         compute_dtype=recipe.trainer.compute_dtype,
+        freeze_router=recipe.trainer.freeze_router,
     )
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from transformers import AutoModelForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
-from stepwell.policy.trainers.protocol import StepResult, TrainBatch
+from stepwell.policy.trainers.protocol import StepResult, TrainBatch, Trainer
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
 from stepwell.policy.weights import save_folder, weights_of
 from stepwell.rl.batching import RolloutFacts, build_manifest
@@ -70,7 +70,7 @@ def with_own_logprobs(trainer: TorchTrainer, samples: list[TrainSample]) -> list
 
 
 def make_batch(
-    trainer: TorchTrainer, samples: list[TrainSample], group: int, packing: PackingConfig, zero_groups: int
+    trainer: Trainer, samples: list[TrainSample], group: int, packing: PackingConfig, zero_groups: int
 ) -> TrainBatch:
     """A batch of groups, of which the first `zero_groups` all failed, the others half."""
     rollouts = [

@@ -19,7 +19,8 @@ from stepwell.events.children import Commitment, facts_of_children
 from stepwell.events.streams import rollout_stream, run_stream
 from stepwell.policy.trainers.protocol import TrainBatch
 from stepwell.recipe.loading import resolve
-from stepwell.recipe.recipe import Recipe, TrainerSection
+from stepwell.recipe.recipe import Recipe
+from stepwell.recipe.trainer_section import TrainerSection
 from stepwell.rl.batching import RolloutFacts, build_manifest
 from stepwell.rl.rows import train_sample
 from stepwell.rl.samples import TrainSample

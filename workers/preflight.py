@@ -4,6 +4,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
+from stepwell.policy.trainers.megatron.requirement import MISSING
 from stepwell.recipe.loading import RecipeError
 from stepwell.recipe.recipe import Recipe, folder_of
 from stepwell.recipe.sections import R2ETasks
@@ -27,13 +28,15 @@ def refuse_unexecutable(recipe: Recipe) -> None:
 
 
 async def preflight(recipe: Recipe) -> None:
-    """Checks the policy's files, the engine's package, the tasks' images' program and that sandboxes can be made.
+    """Checks the policy's files, the packages of trainer and engine, the program of the tasks' images, and that
+    sandboxes can be made.
 
     Raises:
         RecipeError: the recipe names what is not here.
         SandboxError: no sandbox can be made on this machine.
     """
     _check_policy(recipe)
+    _check_trainer(recipe)
     if recipe.engine.kind == "vllm" and find_spec("vllm") is None:
         raise RecipeError(
             'engine.kind = "vllm", but vLLM is not installed: pip install "stepwell[gpu]" on a machine with GPUs, or '
@@ -69,3 +72,22 @@ def _check_policy(recipe: Recipe) -> None:
             raise RecipeError(f'policy.kind = "smollm2": {error}') from None
         if find_spec("gguf") is None or find_spec("accelerate") is None:
             raise RecipeError('policy.kind = "smollm2" reads a GGUF file: pip install "stepwell[smollm2]"')
+
+
+def _check_trainer(recipe: Recipe) -> None:
+    layout, policy = recipe.trainer.layout, recipe.policy
+    if layout is None:
+        return
+    if find_spec("megatron") is None:
+        raise RecipeError(f'trainer.backend = "megatron", but {MISSING}')
+    if policy.kind == "folder":
+        from stepwell.policy.trainers.megatron.model_folder import read_model
+        from stepwell.policy.trainers.protocol import UnsupportedModel
+        from stepwell.policy.weights import WeightsError
+
+        try:
+            refusal = layout.refusal(read_model(folder_of(policy)).shape.counts)
+        except (UnsupportedModel, WeightsError) as error:
+            raise RecipeError(str(error)) from None
+        if refusal:
+            raise RecipeError(refusal)

@@ -59,6 +59,7 @@ NOT_RETRYABLE = [
     "UnfinishedValidation",
     "RecipeError",
     "WrongDemonstration",
+    "UnsupportedModel",
 ]
 """Failures that would only repeat."""
 

@@ -11,7 +11,7 @@ does not depend on files, shards or their order. A tied tensor is stored once; i
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,17 +76,32 @@ def leaf_digests(weights: Weights) -> dict[str, str]:
     Raises:
         ValueError: an alias that is also a tensor, or whose target is none.
     """
+    return _leaves(weights.tensors.items(), weights.aliases)
+
+
+def digest_of_each(tensors: Iterable[tuple[str, Tensor]], aliases: Mapping[str, str]) -> str:
+    """`weights_digest` of tensors that come one by one, in any order, and are not kept.
+
+    Raises:
+        ValueError: see `leaf_digests`.
+    """
+    return merkle_root(list(_leaves(tensors, aliases).values()))
+
+
+def _leaves(tensors: Iterable[tuple[str, Tensor]], aliases: Mapping[str, str]) -> dict[str, str]:
     leaves: dict[str, str] = {}
-    for alias, target in weights.aliases.items():
-        if alias in weights.tensors or target not in weights.tensors:
-            raise ValueError(
-                f"alias {alias!r} of {target!r}: the alias must not be a tensor, and its target must be one"
-            )
-        leaves[alias] = tagged_sha256("merkle", b"alias", alias.encode(), target.encode())
-    for name, tensor in weights.tensors.items():
+    for name, tensor in tensors:
         shape = canonical_json(list(tensor.shape))
         dtype = str(tensor.dtype).removeprefix("torch.").encode()
         leaves[name] = tagged_sha256("merkle", b"leaf", name.encode(), dtype, shape, _bytes(tensor))
+    for alias, target in aliases.items():
+        if alias in leaves or target not in leaves:
+            raise ValueError(
+                f"alias {alias!r} of {target!r}: the alias must not be a tensor, and its target must be one"
+            )
+    leaves |= {
+        alias: tagged_sha256("merkle", b"alias", alias.encode(), target.encode()) for alias, target in aliases.items()
+    }
     return dict(sorted(leaves.items()))
 
 
@@ -153,7 +168,7 @@ def load_folder(folder: Path) -> Weights:
         WeightsError: no weights, a shard missing, or a file that is damaged.
     """
     tensors: dict[str, Tensor] = {}
-    for file in _weight_files(folder):
+    for file in weight_files(folder):
         try:
             tensors.update(load_file(file))
         except (SafetensorError, OSError) as error:
@@ -163,7 +178,12 @@ def load_folder(folder: Path) -> Weights:
     return Weights(tensors=tensors, aliases=aliases)
 
 
-def _weight_files(folder: Path) -> list[Path]:
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a Hugging Face folder.
+
+    Raises:
+        WeightsError: it has none.
+    """
     if (folder / WEIGHTS_FILE).is_file():
         return [folder / WEIGHTS_FILE]
     index_file = folder / f"{WEIGHTS_FILE}.index.json"

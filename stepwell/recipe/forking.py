@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-SHARED = ("policy", "tasks", "run.prompts_per_step", "trainer.compute_dtype")
+SHARED = ("policy", "tasks", "run.prompts_per_step", "trainer.compute_dtype", "trainer.freeze_router")
 """Keys that a fork has from its parent: what is trained, on what, and in which order."""
 GENERATION = (
     "policy",

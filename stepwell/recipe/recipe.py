@@ -2,15 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from stepwell.contracts.run import Band, Gates, RunPlan
 from stepwell.events.canonical import digest_of_json
 from stepwell.policy.engines.config import EngineConfig
-from stepwell.policy.micro.config import WarmUpConfig
+from stepwell.policy.micro.config import MicroModelConfig, WarmUpConfig
 from stepwell.policy.micro.shipped import shipped
+from stepwell.policy.trainers.megatron.layout import Counts
 from stepwell.recipe.cluster import ClusterSection, refuse_contradictions
 from stepwell.recipe.model_shape import differences
 from stepwell.recipe.policies import FolderPolicy, Smollm2Policy, WarmUpSection, refuse_useless_warm_up
@@ -28,8 +29,9 @@ from stepwell.recipe.sections import (
     SandboxSection,
     Section,
 )
+from stepwell.recipe.trainer_section import TrainerSection
 from stepwell.recipe.validating import ValidationSection
-from stepwell.rl.config import GrpoConfig, OptimiserConfig, PackingConfig
+from stepwell.rl.config import GrpoConfig, OptimiserConfig
 
 
 class MicroPolicy(Section):
@@ -46,36 +48,6 @@ class MicroPolicy(Section):
 
 Policy = Annotated[MicroPolicy | FolderPolicy | Smollm2Policy, Field(discriminator="kind")]
 Tasks = Annotated[ForgedTasks | PackageTasks | R2ETasks, Field(discriminator="source")]
-
-
-class TrainerSection(Section):
-    """The trainer."""
-
-    threads: int = Field(default=1, ge=1)
-    """CPU threads of one operation."""
-    compute_dtype: Literal["float32", "bfloat16"] = "float32"
-    """Of activations and exported weights; master weights are float32."""
-    packing: PackingConfig = PackingConfig()
-    """How a batch is cut."""
-    ranks: int = Field(default=1, ge=1)
-    """Processes that share a step's micro-batches, each with the whole model and `threads` threads; part of what
-    decides the bits."""
-    rank_timeout_s: float | None = Field(default=None, gt=0)
-    """Longest that a rank may take for one micro-batch, or for an exchange of gradients, before it counts as hung; 60
-    unless given. Refused with one rank."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_dependent_defaults(cls, raw: Any) -> Any:
-        if isinstance(raw, dict) and raw.get("rank_timeout_s") is None and raw.get("ranks", 1) != 1:
-            return raw | {"rank_timeout_s": 60.0}
-        return raw
-
-    @model_validator(mode="after")
-    def _refuse_useless(self) -> Self:
-        if self.ranks == 1 and self.rank_timeout_s is not None:
-            raise ValueError("rank_timeout_s would do nothing: with ranks = 1 the trainer is one process")
-        return self
 
 
 class Recipe(Section):
@@ -138,6 +110,8 @@ class Recipe(Section):
             )
         if isinstance(self.policy, MicroPolicy) and self.policy.version_0 == "shipped":
             self._fits_shipped(self.policy)
+        if isinstance(self.policy, MicroPolicy):
+            self._fits_micro(self.policy.warm_up.model)
         if self.cluster is not None:
             self._fits_cluster(self.cluster)
         if self.warm_up is not None:
@@ -159,6 +133,13 @@ class Recipe(Section):
                 f"{list(self.tasks.held_out)}: one would do nothing without the other"
             )
         return self
+
+    def _fits_micro(self, model: MicroModelConfig) -> None:
+        if self.trainer.freeze_router:
+            raise ValueError("trainer.freeze_router would do nothing: the micro policy has no experts; leave it out")
+        counts = Counts(model.heads, model.kv_heads, model.feed_forward, model.vocabulary)
+        if self.trainer.layout is not None and (refusal := self.trainer.layout.refusal(counts)):
+            raise ValueError(refusal)
 
     def _fits_schedule(self) -> None:
         first = self.plan().validation.first

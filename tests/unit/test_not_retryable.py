@@ -16,6 +16,7 @@ HOMES = {
     "UnfinishedValidation": "activities.validation",
     "RecipeError": "stepwell.recipe.loading",
     "WrongDemonstration": "stepwell.policy.gold_demonstrations",
+    "UnsupportedModel": "stepwell.policy.trainers.protocol",
 }
 
 

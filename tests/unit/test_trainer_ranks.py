@@ -16,7 +16,7 @@ from stepwell.policy.trainers.rank_messages import Join, RankSpec, Ready
 from stepwell.policy.trainers.rank_peers import START_S, RankPeers
 from stepwell.policy.trainers.ranked_trainer import RankedTrainer
 from stepwell.policy.weights import DigestMismatch
-from stepwell.recipe.recipe import TrainerSection
+from stepwell.recipe.trainer_section import TrainerSection
 from stepwell.rl.config import GrpoConfig, PackingConfig
 from tests.small_models import OPTIMISER, REWARDS, make_batch, make_folder, make_samples, make_trainer
 
@@ -177,7 +177,7 @@ def test_lost_rank_is_noticed(moment: str, signal: str, start: Start) -> None:
 
 
 def test_rank_that_came_to_other_weights_is_named(folder: Path, tmp_path: Path) -> None:
-    peers = RankPeers(RankSpec(0, 2, TIMEOUT_S, folder, OPTIMISER, RAW, 1, "float32", 0))
+    peers = RankPeers(RankSpec(0, 2, TIMEOUT_S, folder, OPTIMISER, RAW, 1, "float32", False, 0))
     try:
         peers.gather(Ready, START_S)
         meeting = open_meeting(2, 30.0)

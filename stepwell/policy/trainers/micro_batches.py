@@ -7,12 +7,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Protocol
 
 import torch
+from torch import Tensor
 
 from stepwell.policy.trainers.batch_rows import batch_row, row_tensors
 from stepwell.policy.trainers.protocol import NonFinite, TrainBatch
-from stepwell.policy.trainers.torch_model import TorchModel
 from stepwell.rl.batching import MicroBatch
 from stepwell.rl.config import GrpoConfig
 from stepwell.rl.losses.aggregation import divisor, token_weight
@@ -57,7 +58,25 @@ class Tally:
         self.masks.update(other.masks)
 
 
-def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatch, grpo: GrpoConfig) -> Tally:
+class ScoringModel(Protocol):
+    """A model as a micro-batch needs it, whichever library computes it."""
+
+    def logprobs(self, ids_BT: Tensor, chosen_N: Tensor, temperature: float) -> Tensor:
+        """Log-probability, at a temperature, of chosen tokens given those before them in their row; on the CPU.
+
+        Args:
+            ids_BT: token ids, rows padded on the right.
+            chosen_N: indices into the flattened `ids_BT`, ascending; never the first column.
+            temperature: divides the logits.
+        """
+        ...
+
+    def positions(self, ids_BT: Tensor, chosen_N: Tensor) -> int:
+        """How many positions `logprobs` sends through the model."""
+        ...
+
+
+def run_micro_batch(model: ScoringModel, micro_batch: MicroBatch, batch: TrainBatch, grpo: GrpoConfig) -> Tally:
     """Scores the rows and, if the micro-batch trains, adds their gradient to the model's.
 
     Raises:
@@ -88,7 +107,7 @@ def run_micro_batch(model: TorchModel, micro_batch: MicroBatch, batch: TrainBatc
     tokens = sum(row.tokens for row in recorded)
     tally = Tally(
         tokens=tokens,
-        padded_tokens=ids_BT.numel(),
+        padded_tokens=model.positions(ids_BT, chosen_N),
         generated_tokens=len(engine_N),
         difference_sum=float(difference_N.sum()),
         difference_max=float(difference_N.max()),

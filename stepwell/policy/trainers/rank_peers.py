@@ -14,9 +14,20 @@ from typing import TypeVar
 import stepwell
 from stepwell.policy.trainers.micro_batches import Tally
 from stepwell.policy.trainers.protocol import RankLost
-from stepwell.policy.trainers.rank_messages import Computed, Counted, FromRank, Holds, RankSpec, Ready, ToRank
+from stepwell.policy.trainers.rank_messages import (
+    Answer,
+    Computed,
+    Counted,
+    FromRank,
+    Holds,
+    RankSpec,
+    Ready,
+    Scored,
+    ToRank,
+    Updated,
+)
 
-AnswerT = TypeVar("AnswerT", Ready, Computed, Holds)
+AnswerT = TypeVar("AnswerT", Ready, Computed, Holds, Updated, Scored)
 
 START_S = 600.0
 """Longest start of a rank: it imports torch and loads the weights."""
@@ -30,7 +41,7 @@ class _Peer:
     channel: "Connection[ToRank, FromRank]"
     heard: float
     """When it last gave a sign of life, by `time.monotonic`."""
-    answers: "deque[Ready | Computed | Holds]" = field(default_factory=lambda: deque[Ready | Computed | Holds]())
+    answers: "deque[Answer]" = field(default_factory=lambda: deque[Answer]())
 
 
 class RankPeers:
@@ -39,11 +50,12 @@ class RankPeers:
     After `RankLost` only `close` is left to call.
     """
 
-    def __init__(self, spec: RankSpec) -> None:
+    def __init__(self, spec: RankSpec, module: str = "stepwell.policy.trainers.rank_process") -> None:
         """Starts them; `gather(Ready)` waits until each has loaded its weights.
 
         Args:
             spec: what rank 0 holds; each is told the same under its own rank.
+            module: what each runs; it is given the pipe's descriptor and this process.
         """
         self._timeout_s = spec.timeout_s
         self._peers: list[_Peer] = []
@@ -51,7 +63,7 @@ class RankPeers:
         """Of the micro-batches that other ranks have computed in this step."""
         try:
             for rank in range(1, spec.ranks):
-                self._peers.append(_start(rank))
+                self._peers.append(_start(rank, module))
                 self._tell(self._peers[-1], replace(spec, rank=rank))
         except BaseException:
             self.kill()
@@ -154,12 +166,12 @@ class RankPeers:
             raise _lost(peer) from error
 
 
-def _start(rank: int) -> _Peer:
+def _start(rank: int, module: str) -> _Peer:
     ours, theirs = Pipe()
     paths = [str(Path(stepwell.__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
     try:
         process = subprocess.Popen(
-            [sys.executable, "-m", "stepwell.policy.trainers.rank_process", str(theirs.fileno()), str(os.getpid())],
+            [sys.executable, "-m", module, str(theirs.fileno()), str(os.getpid())],
             stdin=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path)},
             pass_fds=(theirs.fileno(),),

@@ -6,42 +6,35 @@ It holds the same weights and optimiser as rank 0, computes the gradients of its
 the same update. It dies with its parent; signals to the whole group are its parent's affair.
 """
 
-import ctypes
-import os
 import pickle
-import signal
 import sys
-from multiprocessing.connection import Connection
 
 import torch
 
 from stepwell.policy.trainers.dealing import deal
 from stepwell.policy.trainers.protocol import NonFinite, TrainBatch
 from stepwell.policy.trainers.rank_exchange import RankExchange, find_meeting
+from stepwell.policy.trainers.rank_main import RankChannel, run_rank
 from stepwell.policy.trainers.rank_messages import (
     Apply,
     Computed,
     Counted,
-    FromRank,
     Holds,
     Join,
     Load,
     RankSpec,
     Ready,
-    ToRank,
     Train,
 )
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
 from stepwell.policy.weights import DigestMismatch
 from stepwell.rl.config import OptimiserConfig
 
-_PR_SET_PDEATHSIG = 1
-
 
 class _Rank:
     """Does what rank 0 says, one message after the other."""
 
-    def __init__(self, channel: "Connection[FromRank, ToRank]", spec: RankSpec) -> None:
+    def __init__(self, channel: RankChannel, spec: RankSpec) -> None:
         self._channel = channel
         self._spec = spec
         self._trainer = TorchTrainer.from_folder(
@@ -50,6 +43,7 @@ class _Rank:
             spec.grpo,
             threads=spec.threads,
             compute_dtype=spec.compute_dtype,
+            freeze_router=spec.freeze_router,
             version=spec.version,
         )
         self._channel.send(Ready())
@@ -107,24 +101,9 @@ class _Rank:
         self._channel.send(Holds(self._trainer.digests()))
 
 
-def main(descriptor: int, parent: int) -> int:
-    """Serves rank 0 until it closes the pipe or ends."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    if os.getppid() != parent:
-        return 1  # it ended before the kernel could be asked
-    channel: Connection[FromRank, ToRank] = Connection(descriptor)
-    try:
-        spec = channel.recv()
-        assert isinstance(spec, RankSpec)
-        _Rank(channel, spec).serve()
-    except (EOFError, ConnectionError):
-        pass  # rank 0 has closed the trainer
-    return 0
+def _serve(channel: RankChannel, spec: RankSpec) -> None:
+    _Rank(channel, spec).serve()
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))
+    sys.exit(run_rank(_serve, int(sys.argv[1]), int(sys.argv[2])))

@@ -50,6 +50,7 @@ class RankedTrainer:
         ranks: int,
         timeout_s: float,
         compute_dtype: ComputeDtype = "float32",
+        freeze_router: bool = False,
         version: int = 0,
     ) -> "RankedTrainer":
         """Starts the other ranks and waits until all have met. Call it in a thread that lives as long as the trainer:
@@ -58,18 +59,24 @@ class RankedTrainer:
         Args:
             ranks: processes, this one among them.
             timeout_s: longest that a rank may take for one micro-batch, or for an exchange.
-            folder, optimiser, grpo, threads, compute_dtype, version: see `TorchTrainer.from_folder`; threads are those
-                of each rank.
+            folder, optimiser, grpo, threads, compute_dtype, freeze_router, version: see `TorchTrainer.from_folder`;
+                threads are those of each rank.
 
         Raises:
             WeightsError, UnsupportedModel: see `TorchTrainer.from_folder`.
             RankLost: a rank did not start.
         """
-        spec = RankSpec(0, ranks, timeout_s, folder, optimiser, grpo, threads, compute_dtype, version)
+        spec = RankSpec(0, ranks, timeout_s, folder, optimiser, grpo, threads, compute_dtype, freeze_router, version)
         peers = RankPeers(spec)
         try:
             own = TorchTrainer.from_folder(
-                folder, optimiser, grpo, threads=threads, compute_dtype=compute_dtype, version=version
+                folder,
+                optimiser,
+                grpo,
+                threads=threads,
+                compute_dtype=compute_dtype,
+                freeze_router=freeze_router,
+                version=version,
             )
             peers.gather(Ready, START_S)
             meeting = open_meeting(ranks, timeout_s)

@@ -17,6 +17,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from stepwell.policy.trainers.protocol import ComputeDtype, NumericEnvironment, UnsupportedModel
+from stepwell.policy.trainers.router_names import NO_ROUTER, ROUTER
 from stepwell.policy.weights import CONFIG_FILE, WeightsError
 
 ATTENTION_SCORES = 1 << 28
@@ -65,6 +66,18 @@ class TorchModel:
         loaded._check_own_logits()
         return loaded
 
+    def freeze_router(self) -> None:
+        """Lets no gradient reach the routers of a mixture of experts.
+
+        Raises:
+            UnsupportedModel: the model has none.
+        """
+        routers = [parameter for name, parameter in self.model.named_parameters() if name.endswith(ROUTER)]
+        if not routers:
+            raise UnsupportedModel(NO_ROUTER)
+        for router in routers:
+            router.requires_grad_(False)
+
     def logprobs(self, ids_BT: Tensor, chosen_N: Tensor, temperature: float) -> Tensor:
         """Log-probability, at a temperature, of chosen tokens given those before them in their row.
 
@@ -79,6 +92,11 @@ class TorchModel:
         head: Any = self.model.get_output_embeddings()
         logits_NV: Tensor = head(hidden_NH).float() / temperature
         return -torch.nn.functional.cross_entropy(logits_NV, ids_BT.flatten()[chosen_N], reduction="none")
+
+    def positions(self, ids_BT: Tensor, chosen_N: Tensor) -> int:
+        """How many positions `logprobs` sends through the model: all, padding too."""
+        del chosen_N
+        return ids_BT.numel()
 
     def environment(self, *, threads: int, compute_dtype: ComputeDtype) -> NumericEnvironment:
         """What decides the bits of this model's arithmetic in this process."""

@@ -9,8 +9,10 @@ from stepwell.policy.trainers.protocol import NonFinite
 from stepwell.policy.weights import DigestMismatch, Weights
 from stepwell.rl.config import OptimiserConfig
 
-_MOMENTS = ("exp_avg", "exp_avg_sq")
-_STEP = "step"
+MOMENTS = ("exp_avg", "exp_avg_sq")
+"""Names of AdamW's moments, each of the shape of its weights."""
+STEP = "step"
+"""Name of its count of updates, a scalar."""
 
 
 class MasterWeights:
@@ -29,7 +31,8 @@ class MasterWeights:
         """Takes over float32 parameters, which are rounded to `compute_dtype`.
 
         Args:
-            parameters: of the model, by name, each tied one once.
+            parameters: of the model, by name, each tied one once. Those that want no gradient are frozen: weights
+                without moments, which no update moves.
             aliases: further names of tied ones.
             compute_dtype: what the model computes in.
         """
@@ -42,16 +45,17 @@ class MasterWeights:
                 # Parameters only: buffers, such as rotary frequencies, stay float32.
                 self._masters[name] = parameter.detach()
                 parameter.data = parameter.detach().to(compute_dtype)
-        decayed = [master for master in self._masters.values() if master.dim() >= 2]
-        others = [master for master in self._masters.values() if master.dim() < 2]
+        self._trained = {name: self._masters[name] for name, parameter in parameters.items() if parameter.requires_grad}
+        decayed = [master for master in self._trained.values() if master.dim() >= 2]
+        others = [master for master in self._trained.values() if master.dim() < 2]
         self._adamw = torch.optim.AdamW(
             [{"params": group, "decays": decays} for group, decays in ((decayed, True), (others, False)) if group],
             fused=True,
         )
-        for master in self._masters.values():
+        for master in self._trained.values():
             self._adamw.state[master] = {
-                _STEP: torch.zeros((), dtype=torch.float32),
-                **{moment: torch.zeros_like(master, requires_grad=False) for moment in _MOMENTS},
+                STEP: torch.zeros((), dtype=torch.float32),
+                **{moment: torch.zeros_like(master, requires_grad=False) for moment in MOMENTS},
             }
 
     def weights(self) -> Weights:
@@ -59,13 +63,18 @@ class MasterWeights:
         tensors = {name: master.detach() for name, master in self._masters.items()}
         return Weights(tensors=tensors, aliases=self._aliases)
 
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Names of those that are not frozen, in the order of `gradients`."""
+        return tuple(self._trained)
+
     def gradients(self) -> list[Tensor]:
-        """The masters' gradients, in the order of their names in the model; a tensor without one has a gradient of 0.
+        """The gradients of masters that are not frozen, in the order of the model; one without has a gradient of 0.
 
         Writing into them changes what `update` applies.
         """
         gradients: list[Tensor] = []
-        for master in self._masters.values():
+        for master in self._trained.values():
             if master.grad is None:
                 master.grad = torch.zeros_like(master, requires_grad=False)
             elif not master.grad.is_contiguous():
@@ -98,7 +107,7 @@ class MasterWeights:
         norms = [torch.linalg.vector_norm(gradient.div_(divisor)) for gradient in self.gradients()]
         norms_P = torch.stack(norms)
         if not bool(torch.isfinite(norms_P).all()):
-            bad = [name for name, norm in zip(self._masters, norms, strict=True) if not bool(torch.isfinite(norm))]
+            bad = [name for name, norm in zip(self._trained, norms, strict=True) if not bool(torch.isfinite(norm))]
             raise NonFinite(f"the gradient is not finite in {len(bad)} of {len(norms)} tensors, first in {bad[0]}")
         return float(torch.linalg.vector_norm(norms_P))
 
@@ -127,8 +136,8 @@ class MasterWeights:
     def state(self) -> Weights:
         """AdamW's moments and step counts as tensors."""
         tensors: dict[str, Tensor] = {}
-        for name, master in self._masters.items():
-            for key in (_STEP, *_MOMENTS):
+        for name, master in self._trained.items():
+            for key in (STEP, *MOMENTS):
                 tensors[f"{name}.{key}"] = self._adamw.state[master][key]
         return Weights(tensors=tensors)
 

@@ -4,19 +4,17 @@ Left out on purpose: a KL term and several updates a batch (the benchmark has ne
 group's common prompt.
 """
 
-import json
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from stepwell.events.numbers import WeightDigests
 from stepwell.policy.trainers.checkpoint import read_checkpoint, write_checkpoint
+from stepwell.policy.trainers.export import export_weights
 from stepwell.policy.trainers.micro_batches import Tally, run_micro_batch
 from stepwell.policy.trainers.protocol import (
     ComputeDtype,
@@ -26,21 +24,13 @@ from stepwell.policy.trainers.protocol import (
     TrainerClosed,
     WrongParent,
 )
+from stepwell.policy.trainers.step_result import Update, step_result, total_of
 from stepwell.policy.trainers.torch_model import TorchModel
 from stepwell.policy.trainers.torch_optimiser import MasterWeights
-from stepwell.policy.weights import CONFIG_FILE, DigestMismatch, Weights, save_folder, weights_digest, weights_of
+from stepwell.policy.weights import DigestMismatch, Weights, weights_digest, weights_of
 from stepwell.rl.batching import BatchManifest
 from stepwell.rl.config import GrpoConfig, OptimiserConfig
 from stepwell.rl.schedule import learning_rate
-
-
-class Update(NamedTuple):
-    """What an update was made with."""
-
-    norm: float
-    """Global norm of the gradients before clipping."""
-    learning_rate: float
-    """Of this step."""
 
 
 class TorchTrainer:
@@ -85,6 +75,7 @@ class TorchTrainer:
         *,
         threads: int,
         compute_dtype: ComputeDtype = "float32",
+        freeze_router: bool = False,
         version: int = 0,
     ) -> "TorchTrainer":
         """A trainer whose masters are the folder's weights and whose optimiser is fresh.
@@ -95,15 +86,18 @@ class TorchTrainer:
             grpo: loss and masks.
             threads: of one operation; part of what decides the bits.
             compute_dtype: of activations and exported weights.
+            freeze_router: the routers of a mixture of experts have no optimiser and never move.
             version: the version that the folder is.
 
         Raises:
             WeightsError: the folder cannot be loaded.
-            UnsupportedModel: the model would be computed wrongly.
+            UnsupportedModel: the model would be computed wrongly, or has no router to freeze.
         """
         torch.use_deterministic_algorithms(True)
         torch.set_num_threads(threads)
         model = TorchModel.from_folder(folder)
+        if freeze_router:
+            model.freeze_router()
         return cls(model, folder, optimiser, grpo, threads=threads, compute_dtype=compute_dtype, version=version)
 
     @property
@@ -191,28 +185,12 @@ class TorchTrainer:
             NonFinite: the gradient; call `discard`.
         """
         began = time.perf_counter()
-        tally = Tally(masks=Counter(manifest.mask_counts()))
-        for index in range(len(manifest.micro_batches)):
-            tally.add(tallies[index])
-        update = self.update(manifest, float(tally.loss_divisor), optimiser)
-        generated = max(1, tally.generated_tokens)
-        return StepResult(
-            step=manifest.step,
-            version=manifest.version,
-            loss=tally.loss_sum / (float(tally.loss_divisor) or 1.0),
-            grad_norm=update.norm,
-            learning_rate=update.learning_rate,
-            tokens=tally.tokens,
-            padded_tokens=tally.padded_tokens,
-            trained_tokens=tally.trained_tokens,
-            generated_tokens=tally.generated_tokens,
-            loss_tokens=tally.counted_tokens,
-            mismatch_mean=tally.difference_sum / generated,
-            mismatch_max=tally.difference_max,
-            kl_mean=tally.kl_sum / generated,
-            clip_fraction=tally.clipped_tokens / max(1, tally.counted_tokens),
-            entropy=tally.negative_logprob_sum / generated,
-            mask_counts=dict(sorted(tally.masks.items())),
+        total = total_of(manifest, tallies)
+        update = self.update(manifest, float(total.loss_divisor), optimiser)
+        return step_result(
+            manifest,
+            total,
+            update,
             forward_backward_s=forward_backward_s,
             optimiser_s=time.perf_counter() - began,
         )
@@ -258,10 +236,7 @@ class TorchTrainer:
 
     def export(self, folder: Path) -> None:
         """Writes the version as a Hugging Face folder that engines load (see `save_folder`)."""
-        config: dict[str, Any] = json.loads((self._folder / CONFIG_FILE).read_text("utf-8"))
-        config.pop("torch_dtype", None)
-        config["dtype"] = self._environment.compute_dtype
-        save_folder(weights_of(self._model.model), config, folder, tokenizer_from=self._folder)
+        export_weights(weights_of(self._model.model), self._folder, folder, self._environment.compute_dtype)
 
     @torch.no_grad()
     def probe(self, token_ids: tuple[int, ...]) -> list[float]:
@@ -274,7 +249,7 @@ class TorchTrainer:
 
     def save_checkpoint(self, folder: Path) -> None:
         """Writes master weights and optimiser, to the bit."""
-        write_checkpoint(folder, self._version, self.digests(), self._masters)
+        write_checkpoint(folder, self._version, self.digests(), self._masters.weights(), self._masters.state())
 
     def load_checkpoint(self, folder: Path) -> None:
         """Takes up a checkpoint; version and digests are then those at its saving.
