@@ -1,4 +1,8 @@
-"""Evaluates a submitted model: answers in a sandbox that knows the questions only, scores outside of it."""
+"""Evaluates a submitted model: answers in a sandbox that knows the questions only, scores outside of it.
+
+The types are here; what does it is `evaluate_submission` in the module `evaluation`, whose libraries take seconds to
+import.
+"""
 
 from stepwell.ptb.evaluation.order import EngineSettings, EvaluationLimits, EvaluationOrder
 from stepwell.ptb.evaluation.result import (

@@ -14,7 +14,7 @@ class _Strict(BaseModel):
 
 
 class EngineSettings(_Strict):
-    """What generates the answers. Part of the comparability key."""
+    """What generates the answers. All but threads and batches are part of the comparability key."""
 
     kind: Literal["transformers", "vllm"] = "transformers"
     """`transformers` gives equal bits in equal numeric environments; `vllm`, for GPUs, promises none."""

@@ -80,7 +80,7 @@ class RecordedJudge:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._judgements = {one.question: one for one in _read(path)}
+        self._judgements = {one.question: one for one in read_judgements(path)}
         versions = {one.judge for one in self._judgements.values()}
         if len(versions) != 1:
             raise BrokenRecord(f"{path} holds judgements of {sorted(versions)}: wanted those of one judge")
@@ -101,7 +101,12 @@ class RecordedJudge:
         return found.said
 
 
-def _read(path: Path) -> list[Judgement]:
+def read_judgements(path: Path) -> list[Judgement]:
+    """All lines of a file, in order.
+
+    Raises:
+        BrokenRecord: it cannot be read, or a line is no judgement.
+    """
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
