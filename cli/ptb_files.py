@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cli.arguments import Subparsers
@@ -46,19 +47,30 @@ def run(args: argparse.Namespace) -> int:
             _write(args.list, args.add, args.rows)
         elif args.rows:
             raise BrokenBenchmarkFiles("--rows does nothing without --add: change the list, or write it anew")
-        found = _checked(args.list)
+        listed = _checked(args.list)
     except (BrokenBenchmarkFiles, BrokenRows) as error:
         print(f"stepwell ptb files: {error}", file=sys.stderr)
         return 2
     if args.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps({name: asdict(one) for name, one in listed.items()}, indent=1))
         return 0
-    for name, one in found.items():
-        of = "" if one["items"] == one["rows"] else f", of which the first {one['rows']} are meant"
-        print(f"{name}: {one['items']} items{of}; data {str(one['data'])[:16]}")
-        for role, path in one["files"].items():
+    for name, one in listed.items():
+        of = "" if one.items == one.rows else f", of which the first {one.rows} are meant"
+        print(f"{name}: {one.items} items{of}; data {one.data[:16]}")
+        for role, path in one.files.items():
             print(f"  {role}  {path}")
     return 0
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """One benchmark of the list, loaded."""
+
+    items: int
+    rows: int
+    """Those that are meant."""
+    data: str
+    files: dict[str, str]
 
 
 def _write(path: Path, added: list[str], rows: list[str]) -> None:
@@ -80,20 +92,20 @@ def _write(path: Path, added: list[str], rows: list[str]) -> None:
     write_benchmark_files(path, files, first)
 
 
-def _checked(path: Path) -> dict[str, dict[str, object]]:
+def _checked(path: Path) -> dict[str, _Listed]:
     from stepwell.ptb.benchmarks import BrokenRows, benchmark
     from stepwell.ptb.benchmarks.files import load_benchmark_files
     from stepwell.ptb.evaluation.versions import data_of
 
-    found: dict[str, dict[str, object]] = {}
+    found: dict[str, _Listed] = {}
     for name, one in load_benchmark_files(path).items():
         items = len(benchmark(name).load(one.paths, 0, whole=one.rows is None))
         if one.rows is not None and one.rows > items:
             raise BrokenRows(f"{path} means the first {one.rows} rows of {name}, and its file has {items}")
-        found[name] = {
-            "items": items,
-            "rows": one.rows or items,
-            "data": data_of(one.paths, one.rows),
-            "files": {role: str(file) for role, file in one.paths.items()},
-        }
+        found[name] = _Listed(
+            items=items,
+            rows=one.rows or items,
+            data=data_of(one.paths, one.rows),
+            files={role: str(file) for role, file in one.paths.items()},
+        )
     return found

@@ -27,10 +27,11 @@ def model_folder(named: str, cache: Path) -> Path:
         return Path(named)
     from cli.audit_stores import on_run  # imported here: it takes a second
 
-    return on_run(match["run"], lambda stores: _fetched(stores, match["run"], int(match["version"]), cache))
+    return on_run(match["run"], lambda stores: fetch_version(stores, match["run"], int(match["version"]), cache))
 
 
-async def _fetched(stores: "AuditStores", run: str, version: int, cache: Path) -> Path:
+async def fetch_version(stores: "AuditStores", run: str, version: int, cache: Path) -> Path:
+    """The folder of a version, under `cache`. Raises as `model_folder`."""
     from activities.folders import get_folder
     from activities.stores import Stores
     from activities.weights_record import WeightsRecord

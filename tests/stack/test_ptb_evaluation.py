@@ -1,21 +1,37 @@
 """Submissions are evaluated in real sandboxes, to the bit the same each time, whatever dies."""
 
 import asyncio
+import json
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
-from stepwell.ptb.evaluation import EvaluationOrder
-from stepwell.ptb.evaluation.evaluation import evaluate_submission
+from activities.weights_record import NoVersion
+from cli.audit_stores import audit_stores
+from cli.main import main
+from cli.ptb_run_version import fetch_version
+from db.blobs import BlobStore
+from db.ledger import Ledger
+from stepwell.ptb.evaluation import EvaluationLimits, EvaluationOrder
+from stepwell.ptb.evaluation.evaluation import EvaluationBroke, evaluate_submission
 from stepwell.ptb.evaluation.passes import Progress
-from stepwell.ptb.evaluation.work_folder import EvaluationUnderWay
+from stepwell.ptb.evaluation.sandbox import inside_command
+from stepwell.ptb.evaluation.submission import accept
+from stepwell.ptb.evaluation.work_folder import EvaluationUnderWay, OtherEvaluation
+from stepwell.ptb.judging import JudgeFailed, Question
+from stepwell.ptb.leaderboard import read_results
 from stepwell.sandbox.process_tree import descendants
-from tests.ptb_submissions import gsm8k_files, order_for, submit
+from tests.ptb_rows import healthbench_row, write_lines
+from tests.ptb_submissions import BASE_MODEL, edit_json, gsm8k_files, order_for, submit
+from tests.recorded_batches import record_batches, recorded_recipe
+from tests.stack.trainer_processes import Trainers
+from workers.services.addresses import Addresses
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +92,162 @@ async def test_a_killed_evaluation_is_taken_up_and_gives_the_same_bits(
     taken_up = await evaluate_submission(order, work)
     assert taken_up.model_dump_json() == undisturbed
     assert (first.stat().st_ino, first.read_bytes()) == kept, "a batch that was kept was asked for again"
+
+
+async def test_a_model_that_kills_its_evaluation_has_failed_only_if_the_base_does_not(
+    order: EvaluationOrder, tmp_path: Path
+) -> None:
+    killing = submit(tmp_path / "killing")
+    edit_json(killing / "config.json", num_attention_heads=0)
+    limits = EvaluationLimits(tries=1)
+    alone = order.model_copy(update={"model": killing, "limits": limits})
+    work = tmp_path / "work"
+    with pytest.raises(EvaluationBroke, match="name its folder"):
+        await evaluate_submission(alone, work)
+    # Taken up: the attempt that died counts, and is not made again.
+    with pytest.raises(EvaluationBroke, match="the base model itself cannot be evaluated here"):
+        await evaluate_submission(alone.model_copy(update={"base": killing}), work)
+    found = await evaluate_submission(alone.model_copy(update={"base": order.model}), work)
+    assert found.failure is not None
+    assert "died under every limit of tokens; the last time: it ended with status 1: ZeroDivisionError" in found.failure
+    assert [(one.max_tokens, "status 1" in one.why) for one in found.died] == [(12, True)]
+    assert (found.points, found.passes) == (None, ())
+    assert not (work / "system").exists()
+
+
+async def test_a_folder_that_is_refused_has_failed_without_a_sandbox(order: EvaluationOrder, tmp_path: Path) -> None:
+    model = submit(tmp_path / "model")
+    (model / "tokenizer.json").unlink()
+    found = await evaluate_submission(order.model_copy(update={"model": model}), tmp_path / "work")
+    assert (found.submission, found.points) == (None, None)
+    assert found.failure is not None
+    assert found.failure.startswith("there is no tokenizer.json")
+    submit(tmp_path / "other", seed=1)
+    with pytest.raises(OtherEvaluation, match="name another folder"):
+        await evaluate_submission(order.model_copy(update={"model": tmp_path / "other"}), tmp_path / "work")
+
+
+class StrictJudge:
+    """Finds every criterion unmet, or nothing at all; a `Judge`."""
+
+    version = "strict"
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.fails = fails
+        self.asked = 0
+
+    async def ask(self, question: Question) -> str:
+        """Its verdict."""
+        self.asked += 1
+        if self.fails:
+            raise JudgeFailed("out of credit")
+        return '{"explanation": "No.", "criteria_met": false}'
+
+
+async def test_judgements_are_kept_and_one_that_fails_leaves_no_score(order: EvaluationOrder, tmp_path: Path) -> None:
+    rows = write_lines(tmp_path / "rows.jsonl", [healthbench_row([5, -2])])
+    fields = {"benchmark": "healthbench", "files": {"test": rows}, "rows": 1, "seeds": (11,)}
+    judged, work = order.model_copy(update=fields), tmp_path / "work"
+    without = await evaluate_submission(judged, work, StrictJudge(fails=True))
+    assert (without.points, without.unscored, without.failure) == (None, 1, None)
+    assert (without.passes[0].low, without.passes[0].high) == (0.0, 100.0)
+    (work / "result.json").unlink()  # As after a kill while the judge was asked.
+    judge = StrictJudge()
+    scored = await evaluate_submission(judged, work, judge)
+    assert (scored.points, judge.asked) == (0.0, 2)
+    assert scored.passes[0].items[0].answer == without.passes[0].items[0].answer
+    (work / "result.json").unlink()
+    assert await evaluate_submission(judged, work) == scored, "what was said once is not asked again"
+
+
+def test_inside_there_is_no_network_no_gold_and_no_file_but_the_models(order: EvaluationOrder, tmp_path: Path) -> None:
+    files = accept(order.model).files
+    command = inside_command(files, tmp_path / "system", order.engine)
+    probe = (
+        "import json, os, socket\n"
+        "def reaches(path):\n"
+        "    try: return bool(os.listdir(path))\n"
+        "    except OSError: return False\n"
+        "def dials():\n"
+        "    try: socket.create_connection(('192.0.2.1', 80), 1); return True\n"
+        "    except OSError as error: return error.strerror\n"
+        "def writes(path):\n"
+        "    try: open(path, 'a'); return True\n"
+        "    except OSError: return False\n"
+        "print(json.dumps([sorted(os.listdir('/model')), dials(), sorted(os.listdir('/sys/class/net'))"
+        " if os.path.exists('/sys') else [], os.getuid(), [writes(f) for f in ('/model/x', '/model/tokenizer.json',"
+        f" '/opt/code/x', '/tmp/x')], reaches({str(tmp_path)!r}), reaches('/root'), reaches('/home'),"
+        " sorted(k for k in os.environ if 'STEPWELL' in k), len([p for p in os.listdir('/proc') if p.isdigit()])]))"
+    )
+    at = command.index("-m")
+    done = subprocess.run([*command[:at], "-c", probe], capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(done.stdout) == [
+        ["model.safetensors", "tokenizer.json"],
+        "Network is unreachable",
+        [],
+        1000,
+        [False, False, False, True],
+        False,
+        False,
+        False,
+        [],
+        1,
+    ]
+
+
+REGIME = f"""
+name = "by hand"
+since = "2026-11"
+rules = "v1.1"
+base_models = ["{BASE_MODEL}"]
+hours = 1.0
+seeds = [11, 12]
+judge_seeds = 1
+judge = "none"
+judge_effort = "none"
+checks = []
+votes = 1
+max_tokens = {{ gsm8k = [12, 8] }}
+weights = {{ gsm8k = 0.9999999999 }}
+"""
+
+
+def test_the_command_writes_what_a_leaderboard_reads_and_the_same_again(
+    order: EvaluationOrder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "regime.toml").write_text(REGIME)
+    rows = [f"gsm8k.{name}={path}" for name, path in order.files.items()]
+    listed = tmp_path / "files.toml"
+    add = [part for row in rows for part in ("--add", row)]
+    assert main(["ptb", "files", str(listed), *add, "--rows", "gsm8k=3"]) == 0
+    out = tmp_path / "base.jsonl"
+    command = ["ptb", "score", str(order.model), "--base-model", BASE_MODEL, "--benchmark", "gsm8k", "--role", "base"]
+    command += ["--files", str(listed), "--regime", str(tmp_path / "regime.toml"), "--out", str(out)]
+    capsys.readouterr()
+    assert main(command) == 0, capsys.readouterr().err
+    assert "gsm8k: 0.00 (passes 0.00, 0.00); 6 answers" in capsys.readouterr().out
+    written = out.read_bytes()
+    again = tmp_path / "again.jsonl"
+    assert main([*command[:-1], str(again), "--work", str(tmp_path / "elsewhere")]) == 0
+    assert again.read_bytes() == written
+    assert main(command) == 0
+    assert "as it was, to the bit" in capsys.readouterr().out
+    (cell,) = read_results([out]).cells
+    assert (cell.role, cell.raw, cell.max_tokens, len(cell.passes)) == ("base", 0.0, 12, 2)
+
+
+async def test_a_version_of_a_run_is_a_model_that_can_be_scored(
+    services: Addresses, ledger: Ledger, blobs: BlobStore, fresh: Callable[[], str], tmp_path: Path
+) -> None:
+    run = fresh()
+    await record_batches(ledger, blobs, run, recorded_recipe(), [2], seed=run)
+    trainers = Trainers(ledger, blobs, tmp_path / "trained").another()
+    await trainers.create(run)
+    await trainers.train(run, 0)
+    async with audit_stores(services) as stores:
+        folders = [await fetch_version(stores, run, version, tmp_path / "cache") for version in (0, 1)]
+        with pytest.raises(NoVersion, match="has no version 2"):
+            await fetch_version(stores, run, 2, tmp_path / "cache")
+    first, second = (accept(folder).facts for folder in folders)
+    assert first.digest != second.digest
+    assert first.files["tokenizer.json"] == second.files["tokenizer.json"]

@@ -127,7 +127,7 @@ def _check_names(path: Path, name: str, files: Mapping[str, object]) -> None:
             f"{path} names the benchmark {name!r}; there are {', '.join(BENCHMARKS)}" + (f"; {hint}" if hint else "")
         )
     wanted = BENCHMARKS[name].files
-    if files.keys() != set(wanted):
+    if set(files) != set(wanted):
         raise BrokenBenchmarkFiles(f"{path} names {sorted(files)} for {name}: wanted {', '.join(wanted)}")
 
 
