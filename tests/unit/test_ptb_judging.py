@@ -256,3 +256,32 @@ def test_a_file_without_judgements_is_refused(tmp_path: Path, text: str, said: s
     path.write_text(text, encoding="utf-8")
     with pytest.raises(BrokenRecord, match=said):
         RecordedJudge(path)
+
+
+async def test_a_record_that_broke_off_is_read_to_its_last_judgement_and_gone_on_with(tmp_path: Path) -> None:
+    """Whatever byte a writer was killed at, no judgement before it is lost, and none after it."""
+    record = tmp_path / "judgements.jsonl"
+    questions = [Question((Message("user", text),), seed=3) for text in ("first", "second", "thïrd")]
+    judge = SayingJudge(lambda text: text[::-1])
+    for question in questions[:2]:
+        await RecordingJudge(judge, record).ask(question)
+    content = record.read_bytes()
+    first = content.index(b"\n") + 1
+    for length in range(first, len(content)):
+        record.write_bytes(content[:length])
+        whole = length == len(content) - 1  # only its newline is missing
+        assert (await RecordedJudge(record).ask(questions[0])) == "tsrif"
+        if not whole:
+            with pytest.raises(JudgeFailed, match="no judgement on this question"):
+                await RecordedJudge(record).ask(questions[1])
+        await RecordingJudge(judge, record).ask(questions[2])
+        assert (await RecordedJudge(record).ask(questions[2])) == "drïht"
+        assert len(record.read_bytes().splitlines()) == 2 + whole
+
+
+async def test_a_file_of_something_else_is_not_recorded_into(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"no newline ends it")
+    with pytest.raises(BrokenRecord, match="line 1 of"):
+        RecordingJudge(SayingJudge(str), path)
+    assert path.read_bytes() == b"no newline ends it"

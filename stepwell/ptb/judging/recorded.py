@@ -1,15 +1,22 @@
 """Judgements in a file: each is recorded as it comes, and can be played back instead of asking again.
 
 One JSON object a line: `judge`, `question` (the digest of all that was asked), `messages`, `seed`, and `said`, or
-`failed` with the reason. A question that was asked twice has two lines, of which the last counts.
+`failed` with the reason. A question that was asked twice has two lines, of which the last counts. What a writer that was
+killed left of a line at the end of a file is no judgement: it is passed over when read, and cut off before more is
+recorded.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stepwell.ptb.judging.judge import Judge, JudgeFailed, Question
+
+
+_BEGINNING = b'{"judge":'
+"""Of each line."""
 
 
 class BrokenRecord(ValueError):
@@ -34,11 +41,21 @@ class Judgement(BaseModel):
 
 
 class RecordingJudge:
-    """Asks another judge, and appends what came to a file; a `Judge`."""
+    """Asks another judge, and appends what came to a file; a `Judge`.
+
+    Args:
+        judge: That is asked.
+        path: File that nobody else writes to; made if there is none.
+
+    Raises:
+        BrokenRecord: the file holds something else than judgements.
+    """
 
     def __init__(self, judge: Judge, path: Path) -> None:
         self._judge = judge
         self._path = path
+        if path.exists():
+            _end_at_a_line(path)
 
     @property
     def version(self) -> str:
@@ -108,16 +125,39 @@ def read_judgements(path: Path) -> list[Judgement]:
         BrokenRecord: it cannot be read, or a line is no judgement.
     """
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
         raise BrokenRecord(f"{path} cannot be read: {error}; name a file of recorded judgements") from error
     found: list[Judgement] = []
     for number, line in enumerate(lines, 1):
-        if line.strip():
-            try:
-                one = Judgement.model_validate_json(line)
-            except ValidationError as error:
-                said = error.errors(include_url=False)[0]
-                raise BrokenRecord(f"line {number} of {path} is no judgement: {said['loc']}: {said['msg']}") from error
-            found.append(one)
+        if not line.strip() or (number == len(lines) and _is_torn(line)):
+            continue
+        try:
+            found.append(Judgement.model_validate_json(line))
+        except ValidationError as error:
+            said = error.errors(include_url=False)[0]
+            raise BrokenRecord(f"line {number} of {path} is no judgement: {said['loc']}: {said['msg']}") from error
     return found
+
+
+def _is_torn(last: bytes) -> bool:
+    """Whether what no newline ends is the beginning of a line that was being written, and no whole one."""
+    if last[: len(_BEGINNING)] != _BEGINNING[: len(last)]:
+        return False
+    try:
+        Judgement.model_validate_json(last)
+    except ValidationError:
+        return True
+    return False
+
+
+def _end_at_a_line(path: Path) -> None:
+    """Makes the file end with its last whole judgement."""
+    _read(path)
+    last = path.read_bytes().rpartition(b"\n")[2]
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        if _is_torn(last):
+            file.truncate(end - len(last))
+        elif last:
+            file.write(b"\n")
