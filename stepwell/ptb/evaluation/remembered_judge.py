@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stepwell.ptb.judging import BrokenRecord, Judge, JudgeFailed, Question, RecordingJudge
-from stepwell.ptb.judging.recorded import Judgement, read_judgements
+from stepwell.ptb.judging.recorded import read_judgements
 
 
 class RememberedJudge:
@@ -11,8 +11,7 @@ class RememberedJudge:
 
     Args:
         judge: Asked for what is not in the file; None to ask nobody.
-        path: File of judgements, as `RecordingJudge` writes it; made if missing. A last line that was cut off, by the
-            death of who wrote it, is dropped.
+        path: File of judgements, as `RecordingJudge` writes it; made if missing.
 
     Raises:
         BrokenRecord: the file holds something else, or judgements of another judge, or none and there is no judge.
@@ -20,7 +19,7 @@ class RememberedJudge:
 
     def __init__(self, judge: Judge | None, path: Path) -> None:
         self._path = path
-        self._known = _known(path)
+        self._known = {one.question: one for one in (read_judgements(path) if path.exists() else ())}
         versions = {one.judge for one in self._known.values()} | ({judge.version} if judge else set())
         if len(versions) != 1:
             raise BrokenRecord(f"{path} and the judge make {sorted(versions)}: wanted one version of one judge")
@@ -40,14 +39,3 @@ class RememberedJudge:
         if self._asking is None:
             raise JudgeFailed(f"{self._path} has no judgement on this question: name the judge, so that it is asked")
         return await self._asking.ask(question)
-
-
-def _known(path: Path) -> dict[str, Judgement]:
-    if not path.exists():
-        return {}
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    if len(whole) < len(data):
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    return {one.question: one for one in read_judgements(path)}

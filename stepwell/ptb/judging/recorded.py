@@ -153,7 +153,7 @@ def _is_torn(last: bytes) -> bool:
 
 def _end_at_a_line(path: Path) -> None:
     """Makes the file end with its last whole judgement."""
-    _read(path)
+    read_judgements(path)
     last = path.read_bytes().rpartition(b"\n")[2]
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
