@@ -76,13 +76,14 @@ def run(args: argparse.Namespace) -> int:
     from stepwell.ptb.evaluation.work_folder import EvaluationUnderWay, OtherEvaluation
     from stepwell.ptb.judging import BrokenRecord
     from stepwell.ptb.regimes import BrokenRegime
+    from stepwell.ptb.scorers.programs.score import BrokenTests
 
     try:
         request = read_request(args)
         model = model_folder(args.model, request.work / "versions")
         scored = asyncio.run(score(request, model))
         is_same = write(args.out, scored)
-    except (EvaluationBroke, EvaluationUnderWay, NoReference) as error:
+    except (BrokenTests, EvaluationBroke, EvaluationUnderWay, NoReference) as error:
         print(f"stepwell ptb score: {error}", file=sys.stderr)
         return 1
     except (WrongRequest, BrokenRows, BrokenRecord, BrokenRegime, NoTemplate, OtherEvaluation, UnusableBase) as error:

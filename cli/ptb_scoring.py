@@ -69,6 +69,7 @@ def read_request(args: argparse.Namespace) -> Request:
         raise WrongRequest(f"{args.base_model!r} is no base model of {known.name}: {', '.join(known.base_models)}")
     if (args.configuration is None) == (args.role == "agent"):
         raise WrongRequest("--configuration is of an agent's trial (--role agent), and of nothing else")
+    configuration = None if args.configuration is None else _configuration(args.configuration)
     if args.judge is not None and args.judgements is not None:
         raise WrongRequest("--judge asks and --judgements asks nobody: give one of them")
     judged = [name for name in args.benchmark if benchmark(name).needs == "judge"]
@@ -94,7 +95,7 @@ def read_request(args: argparse.Namespace) -> Request:
             run_set=args.run_set,
             trial=args.trial or f"{args.role}/{args.base_model}",
             role=args.role,
-            configuration=None if args.configuration is None else _configuration(args.configuration),
+            configuration=configuration,
         ),
         work=args.work or args.out.with_name(f"{args.out.name}.work"),
     )
@@ -139,6 +140,7 @@ async def _evaluated(request: Request, name: str, model: Path, judge: Judge) -> 
     is_judged = declared.needs == "judge"
     order = EvaluationOrder(
         model=model,
+        links="inside" if request.args.role == "agent" else "anywhere",
         base_model=request.args.base_model,
         base=request.args.base,
         benchmark=name,

@@ -65,7 +65,7 @@ async def evaluate_submission(
     refusal: str | None = None
     submission: Submission | None = None
     try:
-        submission = await asyncio.to_thread(accept, order.model)
+        submission = await asyncio.to_thread(accept, order.model, order.links)
         submitted = {"model": submission.facts.digest}
         if submission.facts.kind == "adapter":
             submitted["base"] = (await asyncio.to_thread(_base, order)).facts.digest

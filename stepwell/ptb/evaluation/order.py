@@ -48,6 +48,9 @@ class EvaluationOrder(_Strict):
 
     model: Path
     """Folder that was submitted: a whole model, or an adapter for the base."""
+    links: Literal["inside", "anywhere"] = "inside"
+    """Where links in it may lead: a submission's not out of it; a folder that is trusted may be made of them, as a
+    cache of Hugging Face's is."""
     base_model: Annotated[str, Field(min_length=1)]
     """Name of the base model that the trial was started with. The template follows from it, and from nothing else."""
     base: Path | None = None
