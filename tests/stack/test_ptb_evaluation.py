@@ -24,10 +24,8 @@ from stepwell.ptb.evaluation.passes import Progress
 from stepwell.ptb.evaluation.sandbox import inside_command
 from stepwell.ptb.evaluation.submission import accept
 from stepwell.ptb.evaluation.work_folder import EvaluationUnderWay, OtherEvaluation
-from stepwell.ptb.judging import JudgeFailed, Question
 from stepwell.ptb.leaderboard import read_results
 from stepwell.sandbox.process_tree import descendants
-from tests.ptb_rows import healthbench_row, write_lines
 from tests.ptb_submissions import BASE_MODEL, edit_json, gsm8k_files, order_for, submit
 from tests.recorded_batches import record_batches, recorded_recipe
 from tests.stack.trainer_processes import Trainers
@@ -110,7 +108,8 @@ async def test_a_model_that_kills_its_evaluation_has_failed_only_if_the_base_doe
     found = await evaluate_submission(alone.model_copy(update={"base": order.model}), work)
     assert found.failure is not None
     assert "died under every limit of tokens; the last time: it ended with status 1: ZeroDivisionError" in found.failure
-    assert [(one.max_tokens, "status 1" in one.why) for one in found.died] == [(12, True)]
+    # The second time when the base model had shown that the machine is well.
+    assert [(one.max_tokens, "status 1" in one.why) for one in found.died] == [(12, True), (12, True)]
     assert (found.points, found.passes) == (None, ())
     assert not (work / "system").exists()
 
@@ -125,39 +124,6 @@ async def test_a_folder_that_is_refused_has_failed_without_a_sandbox(order: Eval
     submit(tmp_path / "other", seed=1)
     with pytest.raises(OtherEvaluation, match="name another folder"):
         await evaluate_submission(order.model_copy(update={"model": tmp_path / "other"}), tmp_path / "work")
-
-
-class StrictJudge:
-    """Finds every criterion unmet, or nothing at all; a `Judge`."""
-
-    version = "strict"
-
-    def __init__(self, *, fails: bool = False) -> None:
-        self.fails = fails
-        self.asked = 0
-
-    async def ask(self, question: Question) -> str:
-        """Its verdict."""
-        self.asked += 1
-        if self.fails:
-            raise JudgeFailed("out of credit")
-        return '{"explanation": "No.", "criteria_met": false}'
-
-
-async def test_judgements_are_kept_and_one_that_fails_leaves_no_score(order: EvaluationOrder, tmp_path: Path) -> None:
-    rows = write_lines(tmp_path / "rows.jsonl", [healthbench_row([5, -2])])
-    fields = {"benchmark": "healthbench", "files": {"test": rows}, "rows": 1, "seeds": (11,)}
-    judged, work = order.model_copy(update=fields), tmp_path / "work"
-    without = await evaluate_submission(judged, work, StrictJudge(fails=True))
-    assert (without.points, without.unscored, without.failure) == (None, 1, None)
-    assert (without.passes[0].low, without.passes[0].high) == (0.0, 100.0)
-    (work / "result.json").unlink()  # As after a kill while the judge was asked.
-    judge = StrictJudge()
-    scored = await evaluate_submission(judged, work, judge)
-    assert (scored.points, judge.asked) == (0.0, 2)
-    assert scored.passes[0].items[0].answer == without.passes[0].items[0].answer
-    (work / "result.json").unlink()
-    assert await evaluate_submission(judged, work) == scored, "what was said once is not asked again"
 
 
 def test_inside_there_is_no_network_no_gold_and_no_file_but_the_models(order: EvaluationOrder, tmp_path: Path) -> None:

@@ -139,17 +139,16 @@ class _Evaluation:
             return _result(self._order, submission.facts, None, failure=str(error))
         facts = submission.facts.model_copy(update={"sampling": whole.facts.sampling, "stop": whole.facts.stop})
         try:
-            answering, max_tokens = await self._answered(whole)
+            answered = await self._answered(whole)
         except NoAnswers as error:
             await self._blame(whole, str(error), certain=True)
             return self._with_died(_result(self._order, facts, None, failure=str(error)))
-        if answering is None:
+        if answered is None:
             why = f"the evaluation died under every limit of tokens; the last time: {self._folder.died()[-1].why}"
-            await self._blame(whole, why, certain=False)
             return self._with_died(_result(self._order, facts, None, failure=why))
         async with self._means(judge) as means:
-            scored = [await score_pass(one, answering.of_pass(one.seed), means) for one in self._passes]
-        result = _result(self._order, facts, max_tokens)
+            scored = [await score_pass(one, answered.of_pass(one.seed), means) for one in self._passes]
+        result = _result(self._order, facts, answered.max_tokens)
         return self._with_died(
             result.model_copy(update={"passes": tuple(scored), "environment": self._folder.environment()})
         )
@@ -167,25 +166,40 @@ class _Evaluation:
             merge_adapter(submission, self._order.base, merged)
         return accept(merged)
 
-    async def _answered(self, whole: Submission) -> tuple[Answering | None, int]:
-        """Answers to all questions, and the limit of tokens that they were given under; none if it always died."""
+    async def _answered(self, whole: Submission) -> Answering | None:
+        """Answers to all questions; none if it always died, and the base model does better."""
         for max_tokens in self._order.max_tokens:
             answering = Answering(self._passes, self._folder, max_tokens, self._order.engine.at_once)
-            if not answering.missing:
-                return answering, max_tokens
             died = sum(one.max_tokens == max_tokens for one in self._folder.died())
-            for _ in range(died, self._order.limits.tries):
-                try:
-                    async with asyncio.timeout(self._order.limits.attempt_s), self._process(whole) as process:
-                        self._folder.keep_environment(process.environment)
-                        await answering.fill(process, self._heard)
-                    return answering, max_tokens
-                except Died as error:
-                    why = str(error)
-                except TimeoutError:
-                    why = f"it was not done after {self._order.limits.attempt_s:g} s"
-                self._folder.keep_died(FailedAttempt(max_tokens=max_tokens, why=why))
-        return None, self._order.max_tokens[-1]
+            for _ in range(max(self._order.limits.tries - died, 0)):
+                if await self._attempt(whole, answering):
+                    return answering
+            if not answering.missing:
+                return answering
+        await self._blame(whole, self._folder.died()[-1].why, certain=False)
+        # Once more, now that the machine is known to be well: what killed the others may have been its doing.
+        last = Answering(self._passes, self._folder, self._order.max_tokens[-1], self._order.engine.at_once)
+        return last if await self._attempt(whole, last) else None
+
+    async def _attempt(self, whole: Submission, answering: Answering) -> bool:
+        """Gets the answers that are missing; false if it died on the way, which is kept.
+
+        Raises:
+            NoAnswers, SandboxError: see there.
+        """
+        if not answering.missing:
+            return True
+        try:
+            async with asyncio.timeout(self._order.limits.attempt_s), self._process(whole) as process:
+                self._folder.keep_environment(process.environment)
+                await answering.fill(process, self._heard)
+            return True
+        except Died as error:
+            why = str(error)
+        except TimeoutError:
+            why = f"it was not done after {self._order.limits.attempt_s:g} s"
+        self._folder.keep_died(FailedAttempt(max_tokens=answering.max_tokens, why=why))
+        return False
 
     async def _blame(self, whole: Submission, why: str, *, certain: bool) -> None:
         """Finds out whether the base model does better; returns if the submission is at fault.

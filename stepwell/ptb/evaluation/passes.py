@@ -77,7 +77,7 @@ class Answering:
 
     def __init__(self, passes: Sequence[Pass], work: WorkFolder, max_tokens: int, at_once: int) -> None:
         self._work = work
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
         self._batches = [
             (one.seed, number, questions[start : start + at_once])
             for one in passes
@@ -88,23 +88,23 @@ class Answering:
     @property
     def missing(self) -> bool:
         """Whether some are still to be given."""
-        return any(self._work.answers(self._max_tokens, seed, number) is None for seed, number, _ in self._batches)
+        return any(self._work.answers(self.max_tokens, seed, number) is None for seed, number, _ in self._batches)
 
     async def fill(self, process: InsideProcess, progress: Callable[[Progress], None]) -> None:
         """Gets and keeps those that are missing. Raises as `InsideProcess.ask`."""
         of = sum(len(questions) for _, _, questions in self._batches)
         answered = 0
         for seed, number, questions in self._batches:
-            if self._work.answers(self._max_tokens, seed, number) is None:
+            if self._work.answers(self.max_tokens, seed, number) is None:
                 process.beat = partial(_told, progress, answered, of)
                 answers = await process.ask(questions)
-                self._work.keep_answers(self._max_tokens, seed, number, answers)
+                self._work.keep_answers(self.max_tokens, seed, number, answers)
             answered += len(questions)
             progress(Progress(answered, of, 0))
 
     def of_pass(self, seed: int) -> list[Answer]:
         """All answers of a pass, in order."""
-        kept = [self._work.answers(self._max_tokens, seed, number) for of, number, _ in self._batches if of == seed]
+        kept = [self._work.answers(self.max_tokens, seed, number) for of, number, _ in self._batches if of == seed]
         return [answer for batch in kept if batch is not None for answer in batch]
 
 
