@@ -48,7 +48,6 @@ def add_parser(actions: Subparsers) -> None:
 
 def _add_engine(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("engine")
-    group.add_argument("--engine", choices=("transformers", "vllm"), default="transformers")
     group.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     group.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     group.add_argument("--threads", type=positive, default=1, metavar="N", help="of one operation (1)")

@@ -88,9 +88,7 @@ def read_request(args: argparse.Namespace) -> Request:
         args=args,
         regime=known,
         files=files,
-        engine=EngineSettings(
-            kind=args.engine, dtype=args.dtype, device=args.device, threads=args.threads, at_once=args.at_once
-        ),
+        engine=EngineSettings(dtype=args.dtype, device=args.device, threads=args.threads, at_once=args.at_once),
         of=CellOf(
             run_set=args.run_set,
             trial=args.trial or f"{args.role}/{args.base_model}",

@@ -16,8 +16,8 @@ class _Strict(BaseModel):
 class EngineSettings(_Strict):
     """What generates the answers. All but threads and batches are part of the comparability key."""
 
-    kind: Literal["transformers", "vllm"] = "transformers"
-    """`transformers` gives equal bits in equal numeric environments; `vllm`, for GPUs, promises none."""
+    kind: Literal["transformers"] = "transformers"
+    """`transformers`, in fixed batches: equal bits in equal numeric environments."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Of the arithmetic; weights in another float type are converted."""
     device: Literal["cpu", "cuda"] = "cpu"

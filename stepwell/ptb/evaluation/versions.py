@@ -1,7 +1,7 @@
 """What answers and scores depend on beside the model: what makes two results comparable, and one evaluation itself."""
 
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 from stepwell.ptb.benchmarks import benchmark
@@ -11,14 +11,14 @@ from stepwell.ptb.evaluation.order import EngineSettings, EvaluationOrder
 
 ANSWERING = "answers-1"
 """How questions are put and answers cut: another version's scores are not comparable."""
-_LIBRARIES = {"transformers": ("torch", "transformers", "tokenizers"), "vllm": ("vllm", "tokenizers")}
+_LIBRARIES = ("torch", "transformers", "tokenizers")
 
 
 def evaluation_environment(engine: EngineSettings) -> str:
     """Name of the environment that a model answers in, for the comparability key: libraries and arithmetic. Neither
     the machine nor threads nor batches are in it: they move last bits, which is what passes under several seeds are
     for."""
-    libraries = [f"{name} {_version(name)}" for name in _LIBRARIES[engine.kind]]
+    libraries = [f"{name} {version(name)}" for name in _LIBRARIES]
     arithmetic = f"{engine.dtype} on {engine.device}, up to {engine.max_context} tokens"
     return "; ".join([ANSWERING, f"engine {engine.kind}", *libraries, arithmetic])
 
@@ -50,13 +50,3 @@ def identity_of(order: EvaluationOrder, submitted: Mapping[str, str], judge: str
         "engine": order.engine.model_dump(mode="json"),
         "environment": evaluation_environment(order.engine),
     }
-
-
-def _version(library: str) -> str:
-    """Of the CPU's wheel of vLLM, which has another name, too."""
-    for name in (library, f"{library}-cpu"):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return "not installed"

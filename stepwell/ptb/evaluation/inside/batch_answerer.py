@@ -22,15 +22,17 @@ from stepwell.policy.engines.model_folder import read_weights
 from stepwell.policy.engines.slot_attention import ATTENTION
 from stepwell.policy.engines.slots import Slots
 from stepwell.policy.protocol import GenerateRequest
-from stepwell.ptb.evaluation.inside.answerer import BEAT_S, Texts, Unanswerable
+from stepwell.ptb.evaluation.inside.texts import Texts, Unanswerable
 from stepwell.ptb.evaluation.result import Answer
 from stepwell.ptb.evaluation.wire import Alive, Question, Said, Setup
 
+BEAT_S = 5.0
+"""How often a long batch says that it goes on."""
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class BatchAnswerer:
-    """See the protocol `Answerer`.
+    """A loaded model.
 
     Args:
         folder: The model's.
@@ -58,7 +60,7 @@ class BatchAnswerer:
 
     @property
     def environment(self) -> dict[str, str]:
-        """See the protocol."""
+        """What decides the bits of its answers."""
         return {
             "torch": torch.__version__,
             "transformers": transformers.__version__,
@@ -71,7 +73,11 @@ class BatchAnswerer:
         }
 
     def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """See the protocol."""
+        """Answers one batch; each answer depends on the batch alone, not on those before it.
+
+        Raises:
+            Unanswerable: the model cannot be sampled from, or its tokenizer does not fit it.
+        """
         running: list[Running | None] = []
         asked: list[tuple[int, ...]] = [self._texts.ids(one.prompt) for one in questions]
         for question, ids in zip(questions, asked, strict=True):

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from stepwell.policy.protocol import EngineError
-from stepwell.ptb.evaluation.inside.answerer import Answerer, Unanswerable
+from stepwell.ptb.evaluation.inside.batch_answerer import BatchAnswerer
+from stepwell.ptb.evaluation.inside.texts import Unanswerable
 from stepwell.ptb.evaluation.wire import Answers, Ask, CannotAnswer, Ready, Said, Setup
 
 
@@ -19,22 +20,12 @@ def serve(folder: Path, lines: BinaryIO, say: Callable[[Said], None]) -> None:
     """Answers until there are no more lines; ends early with `CannotAnswer`."""
     setup = Setup.model_validate_json(lines.readline())
     try:
-        answerer = _open(folder, setup, say)
+        answerer = BatchAnswerer(folder, setup, say)
         say(Ready(environment=answerer.environment))
         for line in lines:
             say(Answers(answers=tuple(answerer.answer(Ask.model_validate_json(line).questions))))
     except (EngineError, Unanswerable) as error:
         say(CannotAnswer(why=str(error)[:2000]))
-
-
-def _open(folder: Path, setup: Setup, say: Callable[[Said], None]) -> Answerer:
-    if setup.engine.kind == "vllm":
-        from stepwell.ptb.evaluation.inside.vllm_answerer import VllmAnswerer
-
-        return VllmAnswerer(folder, setup, say)
-    from stepwell.ptb.evaluation.inside.batch_answerer import BatchAnswerer
-
-    return BatchAnswerer(folder, setup, say)
 
 
 def main() -> None:

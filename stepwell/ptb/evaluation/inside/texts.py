@@ -1,37 +1,16 @@
-"""What answers questions, whichever engine; and what both engines share: tokens in, text out."""
+"""The submission's tokenizer: questions as tokens, tokens as answers."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
 
 from tokenizers import Tokenizer
 
 from stepwell.ptb.evaluation.result import Answer, AnswerEnd
-from stepwell.ptb.evaluation.wire import Question, Setup
-
-BEAT_S = 5.0
-"""How often a long batch says that it goes on."""
+from stepwell.ptb.evaluation.wire import Setup
 
 
 class Unanswerable(Exception):
     """The submission gives no answers: what is wrong with it."""
-
-
-class Answerer(Protocol):
-    """A loaded model."""
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """What decides the bits of its answers."""
-        ...
-
-    def answer(self, questions: Sequence[Question]) -> list[Answer]:
-        """Answers one batch; each answer depends on the batch alone, not on those before it.
-
-        Raises:
-            Unanswerable: the model cannot be sampled from.
-        """
-        ...
 
 
 class Texts:
