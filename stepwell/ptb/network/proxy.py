@@ -22,6 +22,8 @@ HEAD_TIMEOUT_S = 60.0
 """For a client to send the head of its request."""
 CONNECT_TIMEOUT_S = 30.0
 """For each address of a host."""
+LINGER_S = 5.0
+"""For a client that was refused to stop sending."""
 CHUNK_BYTES = 256 << 10
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -74,6 +76,14 @@ class _Passage:
     received_bytes: int = 0
 
 
+@dataclass(frozen=True)
+class _Unserved:
+    """What a client is told of a request that was not passed on."""
+
+    status: str
+    reason: str
+
+
 async def resolve(host: str, port: int) -> list[str]:
     """The addresses of a name by this machine's resolver.
 
@@ -116,24 +126,34 @@ class LoggingProxy:
         task = asyncio.current_task()
         assert task is not None
         self._serving.add(task)
+        try:
+            unserved = await self._serve_one(reader, writer)
+            if unserved is not None:
+                await _answer(reader, writer, unserved)
+        finally:
+            self._serving.discard(task)
+            writer.close()
+
+    async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Unserved | None:
+        """Serves a request and logs it; gives what the client is still to be told, if nothing was passed on."""
         passage = _Passage(time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds"))
+        status = ""
         try:
             await self._pass(passage, reader, writer)
         except (Refused, BadRequest) as error:
             passage.verdict, passage.reason = "refused", str(error)
-            if not passage.is_open:
-                status = "403 Forbidden" if isinstance(error, Refused) else "400 Bad Request"
-                await _answer(writer, status, f"refused by the network policy of this trial: {error}")
+            status = "403 Forbidden" if isinstance(error, Refused) else "400 Bad Request"
         except Unreachable as error:
             passage.verdict, passage.reason = "failed", str(error)
-            await _answer(writer, "502 Bad Gateway", str(error))
+            status = "502 Bad Gateway"
         except OSError as error:  # one of both ends broke off; what went through until then is in the log
             passage.reason = passage.reason or str(error)
         finally:
-            self._serving.discard(task)
-            writer.close()
             if passage.method or passage.reason:
                 self._log(_logged(passage))
+        if not status or passage.is_open:
+            return None
+        return _Unserved(status, f"{passage.verdict} by this trial's network: {passage.reason}")
 
     async def _pass(self, passage: _Passage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -257,12 +277,17 @@ async def _pump(
             target.write_eof()
 
 
-async def _answer(writer: asyncio.StreamWriter, status: str, reason: str) -> None:
-    body = f"{reason}\n".encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
-    writer.write(f"{head}Connection: close\r\n\r\n".encode() + body)
-    with contextlib.suppress(OSError):  # it hung up first
-        await writer.drain()
+async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, unserved: _Unserved) -> None:
+    """Says why nothing was passed on, and hears the client out for a while: a connection that is closed while it still
+    sends is reset, and then it may not read the answer."""
+    body = f"{unserved.reason}\n".encode()
+    head = f"HTTP/1.1 {unserved.status}\r\nContent-Type: text/plain; charset=utf-8\r\n"
+    writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+    with contextlib.suppress(OSError, TimeoutError):  # it hung up first, or does not stop
+        writer.write_eof()
+        async with asyncio.timeout(LINGER_S):
+            while await reader.read(CHUNK_BYTES):
+                pass
 
 
 def _is_public_text(address: str) -> bool:

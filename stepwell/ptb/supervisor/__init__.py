@@ -4,9 +4,11 @@ from stepwell.ptb.supervisor.attended import AgentHostDied, AgentNotStarted, Att
 from stepwell.ptb.supervisor.order import HOME, WORK, AgentOrder, Budget, Limits, Mount, Reprompt
 from stepwell.ptb.supervisor.records import AgentEnd, AgentStatus, Ended, LimitSeen, Phase
 from stepwell.ptb.supervisor.rules import LimitKind, LimitRule, Prices, UsageRule
+from stepwell.ptb.supervisor.sandbox import PROXY_PORT, python_environment
 
 __all__ = [
     "HOME",
+    "PROXY_PORT",
     "WORK",
     "AgentEnd",
     "AgentHostDied",
@@ -26,6 +28,7 @@ __all__ = [
     "Reprompt",
     "UsageRule",
     "end_all",
+    "python_environment",
     "start",
     "take_up",
 ]

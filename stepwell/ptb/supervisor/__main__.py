@@ -19,7 +19,7 @@ from stepwell.ptb.supervisor.host_process import HostProcess, host_process
 from stepwell.ptb.supervisor.inside import start_inside
 from stepwell.ptb.supervisor.order import AgentOrder
 from stepwell.ptb.supervisor.records import AgentStatus, HostLost
-from stepwell.ptb.supervisor.sandbox import agent_environment, bubblewrap_command, lay_out
+from stepwell.ptb.supervisor.sandbox import agent_environment, bubblewrap_sandbox, lay_out
 from stepwell.ptb.supervisor.supervision import Supervision
 from stepwell.ptb.supervisor.trace import utc_now
 from stepwell.sandbox.cgroups import GroupLimits
@@ -58,8 +58,10 @@ async def supervise(folder: HostFolder, secrets: dict[str, str], told: IO[bytes]
     lay_out(folder, order)
     limits = GroupLimits(order.limits.memory_bytes, order.limits.processes)
     network = order.network.mode != "none"
-    inside = await start_inside(bubblewrap_command(order, folder), limits, folder.log, network=network)
-    supervision = Supervision(order, folder, agent_environment(order, secrets), inside, own)
+    sandbox = bubblewrap_sandbox(order, folder)
+    inside = await start_inside(sandbox.command, limits, folder.log, network=network)
+    environment = agent_environment(order, sandbox.system, secrets)
+    supervision = Supervision(order, folder, environment, inside, own)
 
     def ready() -> None:
         told.write(STARTED)

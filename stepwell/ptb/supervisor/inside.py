@@ -150,7 +150,7 @@ async def start_inside(command: Sequence[str], limits: GroupLimits, log: Path, *
     """Starts a sandbox around `agent_guest`; nothing of the agent's runs in it yet.
 
     Args:
-        command: As `bubblewrap_command` gives it.
+        command: An `AgentSandbox`'s.
         limits: Of everything inside together.
         log: What the sandbox's program says goes there until the agent's output follows.
         network: Whether it is to have one, through `Inside.listening`.

@@ -100,7 +100,7 @@ class AgentOrder(_Model):
     usage: tuple[UsageRule, ...] = ()
     """How tokens and money are read from what it writes."""
     prices: Prices | None = None
-    """What tokens cost where a line says no cost."""
+    """What tokens cost, where no usage rule reads a cost."""
     limit_rules: tuple[LimitRule, ...] = ()
     """Signs of a limit of the model's provider, in what it writes."""
 
@@ -120,15 +120,16 @@ class AgentOrder(_Model):
         for name in (*self.secrets, *self.environment):
             if not name or "=" in name or "\0" in name:
                 raise ValueError(f"{name!r} is no name of a variable")
-        if self.budget.money is not None and not self._reads_money():
+        if self.prices is not None and (
+            any(rule.reads_cost for rule in self.usage) or not any(rule.reads_tokens for rule in self.usage)
+        ):
+            raise ValueError("prices are for usage rules that read tokens, where none reads `cost`: leave them out")
+        reads_money = self.prices is not None or any(rule.reads_cost for rule in self.usage)
+        if self.budget.money is not None and not reads_money:
             raise ValueError("a budget in money needs a usage rule that reads `cost`, or prices: else it is never used")
         if self.budget.tokens is not None and not any(rule.reads_tokens for rule in self.usage):
             raise ValueError("a budget in tokens needs a usage rule that reads them: else it is never used")
         return self
-
-    def _reads_money(self) -> bool:
-        priced = self.prices is not None and any(rule.reads_tokens for rule in self.usage)
-        return priced or any(rule.reads_cost for rule in self.usage)
 
 
 def _is_plain(path: str) -> bool:

@@ -6,6 +6,8 @@ Like the sandboxes of `stepwell.sandbox.bubblewrap` but for its life, its folder
 
 import shutil
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from stepwell.ptb.supervisor import agent_guest
@@ -30,6 +32,10 @@ else
     printf 'Remaining time (hours:minutes):\\n%d:%02d\\n' $((left / 3600)) $((left % 3600 / 60))
 fi
 """
+_OF_THE_SYSTEM = ("PATH", "LD_LIBRARY_PATH")
+"""The second is of our interpreter, where that needs it."""
+_TRUSTED_AUTHORITIES = ("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted")
+"""Where distributions keep whom TLS trusts."""
 _BOOT = f"import sys; sys.path.insert(0, '{INSIDE}/guest'); from {agent_guest.__name__} import main; main()"
 
 
@@ -64,8 +70,18 @@ def lay_out(folder: HostFolder, order: AgentOrder) -> None:
         shutil.copyfile(str(module.__file__), target)
 
 
-def bubblewrap_command(order: AgentOrder, folder: HostFolder) -> list[str]:
-    """The program and its arguments; no secret is among them. Process 1 inside is `agent_guest`.
+@dataclass(frozen=True)
+class AgentSandbox:
+    """How an agent's sandbox is started."""
+
+    command: tuple[str, ...]
+    """The program outside and its arguments; no secret is among them. Process 1 inside is `agent_guest`."""
+    system: Mapping[str, str]
+    """What the system inside wants in the environment of commands."""
+
+
+def bubblewrap_sandbox(order: AgentOrder, folder: HostFolder) -> AgentSandbox:
+    """A sandbox that sees this machine's system.
 
     Raises:
         SandboxError: no `bwrap`, or an interpreter is not where it should be.
@@ -73,10 +89,13 @@ def bubblewrap_command(order: AgentOrder, folder: HostFolder) -> list[str]:
     """
     folder.system.mkdir()
     system = describe_system(folder.system, libraries=())
+    environment = {name: value for name, value in system.environment if name in _OF_THE_SYSTEM}
     command = [str(find_bwrap()), *ISOLATION, "--clearenv", *system.mounts]
-    for name, value in system.environment:
-        if name == "LD_LIBRARY_PATH":  # of our interpreter, if it needs it
-            command += ["--setenv", name, value]
+    for name, value in environment.items():
+        command += ["--setenv", name, value]
+    for trusted in filter(Path.is_dir, map(Path, _TRUSTED_AUTHORITIES)):
+        (folder.system / trusted.relative_to("/")).mkdir(parents=True)
+        command += ["--ro-bind", str(trusted), str(trusted)]
     command += ["--bind", str(folder.tmp), "/tmp", "--size", str(order.limits.shared_memory_bytes)]
     command += ["--tmpfs", "/dev/shm", "--ro-bind", str(folder.inside), INSIDE]
     command += ["--bind", order.home or str(folder.home), HOME, "--bind", order.work, order.work_at]
@@ -86,13 +105,20 @@ def bubblewrap_command(order: AgentOrder, folder: HostFolder) -> list[str]:
         command += ["--dev-bind", device, device]
     command += ["--remount-ro", "/dev", "--remount-ro", "/"]
     port = 0 if order.network.mode == "none" else PROXY_PORT
-    return [*command, system.python, "-I", "-S", "-c", _BOOT, order.work_at, str(port)]
+    command += [system.python, "-I", "-S", "-c", _BOOT, order.work_at, str(port)]
+    return AgentSandbox(tuple(command), environment)
 
 
-def agent_environment(order: AgentOrder, secrets: dict[str, str]) -> dict[str, str]:
-    """What the agent's commands find in their environment."""
+def agent_environment(order: AgentOrder, system: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
+    """What the agent's commands find in their environment.
+
+    Args:
+        order: Whose variables prevail.
+        system: What the system inside wants.
+        secrets: Values by name.
+    """
     environment = {
-        "PATH": "/opt/bin:/usr/local/bin:/usr/bin:/bin",
+        **system,
         "HOME": HOME,
         "USER": "agent",
         "LOGNAME": "agent",
@@ -107,5 +133,5 @@ def agent_environment(order: AgentOrder, secrets: dict[str, str]) -> dict[str, s
             environment[name] = environment[name.lower()] = proxy
         environment["NO_PROXY"] = environment["no_proxy"] = "localhost,127.0.0.1,::1"
         environment["NODE_USE_ENV_PROXY"] = "1"  # Node's own fetch goes by the proxy only if told
-    environment |= order.environment | secrets
+    environment |= {**order.environment, **secrets}
     return environment | {"PATH": f"{INSIDE}/bin:{environment['PATH']}"}
