@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from stepwell.ptb.network.passage import LoggedRequest
 from stepwell.ptb.network.policy import HostRule, NetworkPolicy
-from stepwell.ptb.network.proxy import LoggedRequest, LoggingProxy
+from stepwell.ptb.network.proxy import LoggingProxy
 from tests.unit.test_ptb_network_request import client_hello
 
 LOCAL = {"engine.example": ["127.0.0.1"], "rebound.example": ["127.0.0.1"], "meta.example": ["169.254.169.254"]}

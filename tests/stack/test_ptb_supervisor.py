@@ -23,7 +23,7 @@ echo "in: $PWD and $HOME"
 read -r told; echo "told: $told"
 echo "key: ${#KEY} $COLOUR"
 timer
-echo "user: $(id -u)"
+echo "user: $(id -u) $(getent passwd agent | cut -d: -f6)"
 cat /opt/benchmark/items.txt
 echo more >> /opt/benchmark/items.txt || echo "no writing there"
 echo hello > result; echo note > ~/note; echo scratch > /tmp/scratch
@@ -110,7 +110,7 @@ def test_what_is_mounted_can_be_read_and_not_written(visit: Visit) -> None:
 def test_an_agent_sees_no_process_but_its_own_and_is_not_root(visit: Visit) -> None:
     (others,) = [line for line in visit.said if line.startswith("others: ")]
     assert int(others.split()[1]) < 10
-    assert "user: 1000" in visit.said
+    assert "user: 1000 /home/agent" in visit.said
 
 
 def test_an_agent_can_neither_end_nor_read_the_first_process(visit: Visit) -> None:

@@ -53,6 +53,7 @@ def test_an_order_is_the_same_after_it_was_written_and_read() -> None:
         {"prices": PRICES},
         {"prices": PRICES, "usage": (READS_COST,)},
         {"lease_s": 0.0},
+        {"image": "/a.sif", "devices": ("/dev/nvidia0",)},
         {"unknown": 1},
     ],
     ids=str,

@@ -8,13 +8,11 @@ an address that was looked at: so a name that changes its address between look a
 import asyncio
 import contextlib
 import socket
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Literal
 
 from stepwell.ptb.network.client_hello import HANDSHAKE, NoClientHello, record_bytes, server_name
+from stepwell.ptb.network.passage import LoggedRequest, Passage
 from stepwell.ptb.network.policy import NetworkPolicy, address_of, canonical_host, is_public
 from stepwell.ptb.network.request import HEAD_LIMIT_BYTES, BadRequest, Request, read_request
 
@@ -30,50 +28,12 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 """Gives the addresses of a name; OSError if there are none."""
 
 
-@dataclass(frozen=True)
-class LoggedRequest:
-    """One request, as it is logged when it has ended."""
-
-    time: str
-    """When it came, UTC."""
-    method: str
-    host: str
-    port: int
-    verdict: Literal["allowed", "refused", "failed"]
-    """Passed on; held back; allowed, and the host was not reached."""
-    reason: str
-    address: str | None
-    """Where it was passed on to."""
-    sent_bytes: int
-    """To the host."""
-    received_bytes: int
-    duration_s: float
-
-
 class Refused(Exception):
     """The policy holds the request back."""
 
 
 class Unreachable(Exception):
     """The host was not reached."""
-
-
-@dataclass
-class _Passage:
-    """A request on its way."""
-
-    began: float
-    time: str
-    method: str = ""
-    host: str = ""
-    port: int = 0
-    verdict: Literal["allowed", "refused", "failed"] = "refused"
-    reason: str = ""
-    address: str | None = None
-    is_open: bool = False
-    """Whether the client was told that its tunnel stands: from then on nothing but the host's bytes may follow."""
-    sent_bytes: int = 0
-    received_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -136,7 +96,7 @@ class LoggingProxy:
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Unserved | None:
         """Serves a request and logs it; gives what the client is still to be told, if nothing was passed on."""
-        passage = _Passage(time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds"))
+        passage = Passage()
         status = ""
         try:
             await self._pass(passage, reader, writer)
@@ -150,12 +110,12 @@ class LoggingProxy:
             passage.reason = passage.reason or str(error)
         finally:
             if passage.method or passage.reason:
-                self._log(_logged(passage))
+                self._log(passage.logged())
         if not status or passage.is_open:
             return None
         return _Unserved(status, f"{passage.verdict} by this trial's network: {passage.reason}")
 
-    async def _pass(self, passage: _Passage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(self, passage: Passage, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(HEAD_TIMEOUT_S):
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -184,7 +144,7 @@ class LoggingProxy:
             out_writer.close()
 
     async def _connect(
-        self, request: Request, passage: _Passage, *, private: bool
+        self, request: Request, passage: Passage, *, private: bool
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection to an address of the host that the policy lets it have."""
         try:
@@ -236,7 +196,7 @@ async def _checked_hello(reader: asyncio.StreamReader, host: str) -> bytes:
 async def _exchange(
     request: Request,
     first: bytes,
-    passage: _Passage,
+    passage: Passage,
     client: tuple[asyncio.StreamReader, asyncio.StreamWriter],
     host: tuple[asyncio.StreamReader, asyncio.StreamWriter],
 ) -> None:
@@ -293,18 +253,3 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, un
 def _is_public_text(address: str) -> bool:
     found = address_of(address.partition("%")[0])
     return found is not None and is_public(found)
-
-
-def _logged(passage: _Passage) -> LoggedRequest:
-    return LoggedRequest(
-        passage.time,
-        passage.method,
-        passage.host,
-        passage.port,
-        passage.verdict,
-        passage.reason,
-        passage.address,
-        passage.sent_bytes,
-        passage.received_bytes,
-        round(time.monotonic() - passage.began, 3),
-    )

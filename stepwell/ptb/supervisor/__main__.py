@@ -16,6 +16,7 @@ from typing import IO
 
 from stepwell.ptb.supervisor.host_folder import HostFolder, read_model, write_first, write_lasting
 from stepwell.ptb.supervisor.host_process import HostProcess, host_process
+from stepwell.ptb.supervisor.image_sandbox import image_sandbox
 from stepwell.ptb.supervisor.inside import start_inside
 from stepwell.ptb.supervisor.order import AgentOrder
 from stepwell.ptb.supervisor.records import AgentStatus, HostLost
@@ -51,15 +52,18 @@ async def supervise(folder: HostFolder, secrets: dict[str, str], told: IO[bytes]
     own = host_process(os.getpid())
     if order is None or own is None:
         raise ValueError(f"there is no order in {folder.root}, or no /proc")
+    folder.lease.touch()
     write_first(folder.state, _starting(order, own).model_dump_json(indent=1))  # before the claim, which tells of it
     if not write_first(folder.host, own.model_dump_json()):
         raise Taken(f"{folder.root} was given up before this supervisor began, or has one: use a new folder")
-    folder.lease.touch()
     lay_out(folder, order)
     limits = GroupLimits(order.limits.memory_bytes, order.limits.processes)
     network = order.network.mode != "none"
-    sandbox = bubblewrap_sandbox(order, folder)
-    inside = await start_inside(sandbox.command, limits, folder.log, network=network)
+    if order.image is None:
+        sandbox = bubblewrap_sandbox(order, folder)
+    else:
+        sandbox = image_sandbox(order, folder, Path(order.image))
+    inside = await start_inside(sandbox, limits, folder.log, network=network)
     environment = agent_environment(order, sandbox.system, secrets)
     supervision = Supervision(order, folder, environment, inside, own)
 

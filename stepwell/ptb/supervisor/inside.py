@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from stepwell.ptb.supervisor.sandbox import AgentSandbox
 from stepwell.sandbox.bwrap_program import without_namespaces
 from stepwell.sandbox.cgroups import Cgroup, Cgroups, GroupLimits
 from stepwell.sandbox.frames import ChannelClosed, FrameChannel
@@ -146,11 +147,11 @@ class Inside:
         await told
 
 
-async def start_inside(command: Sequence[str], limits: GroupLimits, log: Path, *, network: bool) -> Inside:
+async def start_inside(sandbox: AgentSandbox, limits: GroupLimits, log: Path, *, network: bool) -> Inside:
     """Starts a sandbox around `agent_guest`; nothing of the agent's runs in it yet.
 
     Args:
-        command: An `AgentSandbox`'s.
+        sandbox: How it is started.
         limits: Of everything inside together.
         log: What the sandbox's program says goes there until the agent's output follows.
         network: Whether it is to have one, through `Inside.listening`.
@@ -164,7 +165,7 @@ async def start_inside(command: Sequence[str], limits: GroupLimits, log: Path, *
     try:
         group = groups.make(limits) if groups is not None else None
         with theirs:
-            process = _spawn(command, theirs)
+            process = _spawn(sandbox, theirs)
     except OSError as error:
         ours.close()
         if group is not None:
@@ -188,10 +189,15 @@ async def start_inside(command: Sequence[str], limits: GroupLimits, log: Path, *
         raise SandboxError(f"no sandbox for the agent could be started: {words}; {advice}") from error
 
 
-def _spawn(command: Sequence[str], connection: socket.socket) -> subprocess.Popen[bytes]:
+def _spawn(sandbox: AgentSandbox, connection: socket.socket) -> subprocess.Popen[bytes]:
     """By the thread that calls, which must live as long as this process: the sandbox dies with it."""
     return subprocess.Popen(
-        command, stdin=connection.fileno(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={}, process_group=0
+        sandbox.command,
+        stdin=connection.fileno(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=dict(sandbox.outside),
+        process_group=0,
     )
 
 

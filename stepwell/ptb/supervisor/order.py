@@ -88,7 +88,7 @@ class AgentOrder(_Model):
     mounts: tuple[Mount, ...] = ()
     """What it can read: base model, benchmark's tools, Python environment. Later ones may lie within earlier ones."""
     devices: tuple[str, ...] = ()
-    """Device files that it can use, such as `/dev/nvidia0`."""
+    """Device files that it can use, such as `/dev/nvidia0`. Not with an image, which has no driver's libraries."""
     image: str | None = None
     """SIF or unpacked root whose system the agent sees, by Apptainer; None: this machine's /usr, by bubblewrap."""
     budget: Budget
@@ -114,6 +114,8 @@ class AgentOrder(_Model):
             for path in (mount.source, mount.at):
                 if not _is_plain(path):
                     raise ValueError(f"a mount names {path!r}: wanted an absolute path without `..`")
+        if self.image is not None and self.devices:
+            raise ValueError("devices in an image: the libraries of their driver would be missing; leave one out")
         both = set(self.secrets) & set(self.environment)
         if both:
             raise ValueError(f"{', '.join(sorted(both))}: named as a secret and given in the environment: choose one")

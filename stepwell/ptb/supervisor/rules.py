@@ -5,9 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-LimitKind = Literal["tokens", "rate", "credit", "crash"]
-"""The model's context is full or its output cut off; asked too often; the account has no money left; the scaffold
-itself fell over."""
+LimitKind = Literal["tokens", "rate", "credit", "overload", "login", "turns", "crash"]
+"""The model's context is full or its output cut off; asked too often; the account has no money left; the provider has
+no room; it does not know the key; the scaffold's own bound of turns; the scaffold itself fell over."""
 
 TOKEN_GROUPS = frozenset({"input", "output", "cached"})
 _GROUPS = TOKEN_GROUPS | {"cost", "id"}
@@ -47,13 +47,14 @@ class UsageRule(BaseModel):
 
 
 class LimitRule(BaseModel):
-    """Recognises a limit in a line."""
+    """Recognises a limit in a line. An agent that met one since its last prompt is not told to go on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: LimitKind
     pattern: str
-    """Regular expression, looked for in each line."""
+    """Regular expression, looked for in each line of both streams, in what the agent's own commands print too: it
+    should fit what only the scaffold says."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -32,6 +32,8 @@ else
     printf 'Remaining time (hours:minutes):\\n%d:%02d\\n' $((left / 3600)) $((left % 3600 / 60))
 fi
 """
+_HOME_OF_OTHERS = "/tmp/home"
+"""In the tables that sandboxes of other kinds have."""
 _OF_THE_SYSTEM = ("PATH", "LD_LIBRARY_PATH")
 """The second is of our interpreter, where that needs it."""
 _TRUSTED_AUTHORITIES = ("/etc/ssl/certs", "/etc/pki/tls/certs", "/etc/pki/ca-trust/extracted")
@@ -78,6 +80,8 @@ class AgentSandbox:
     """The program outside and its arguments; no secret is among them. Process 1 inside is `agent_guest`."""
     system: Mapping[str, str]
     """What the system inside wants in the environment of commands."""
+    outside: Mapping[str, str]
+    """Environment of the program outside."""
 
 
 def bubblewrap_sandbox(order: AgentOrder, folder: HostFolder) -> AgentSandbox:
@@ -89,6 +93,7 @@ def bubblewrap_sandbox(order: AgentOrder, folder: HostFolder) -> AgentSandbox:
     """
     folder.system.mkdir()
     system = describe_system(folder.system, libraries=())
+    with_home(folder.system / "etc" / "passwd")
     environment = {name: value for name, value in system.environment if name in _OF_THE_SYSTEM}
     command = [str(find_bwrap()), *ISOLATION, "--clearenv", *system.mounts]
     for name, value in environment.items():
@@ -104,9 +109,19 @@ def bubblewrap_sandbox(order: AgentOrder, folder: HostFolder) -> AgentSandbox:
     for device in order.devices:
         command += ["--dev-bind", device, device]
     command += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    command += [system.python, "-I", "-S", *guest_command(order)]
+    return AgentSandbox(tuple(command), environment, {})
+
+
+def guest_command(order: AgentOrder) -> list[str]:
+    """What follows an interpreter inside, to become the first process."""
     port = 0 if order.network.mode == "none" else PROXY_PORT
-    command += [system.python, "-I", "-S", "-c", _BOOT, order.work_at, str(port)]
-    return AgentSandbox(tuple(command), environment)
+    return ["-c", _BOOT, order.work_at, str(port)]
+
+
+def with_home(passwd: Path) -> None:
+    """Tells a sandbox's table of users where the agent's home is."""
+    passwd.write_text(passwd.read_text().replace(f":{_HOME_OF_OTHERS}:", f":{HOME}:"))
 
 
 def agent_environment(order: AgentOrder, system: Mapping[str, str], secrets: Mapping[str, str]) -> dict[str, str]:
@@ -118,6 +133,7 @@ def agent_environment(order: AgentOrder, system: Mapping[str, str], secrets: Map
         secrets: Values by name.
     """
     environment = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
         **system,
         "HOME": HOME,
         "USER": "agent",

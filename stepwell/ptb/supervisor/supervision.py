@@ -10,10 +10,9 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 
-from stepwell.ptb.network.proxy import LoggedRequest, LoggingProxy
+from stepwell.ptb.supervisor.agent_network import AgentNetwork
 from stepwell.ptb.supervisor.cause import Cause, bound_reached
 from stepwell.ptb.supervisor.disk import DiskWatch
 from stepwell.ptb.supervisor.host_folder import HostFolder, write_lasting, write_whole
@@ -23,9 +22,9 @@ from stepwell.ptb.supervisor.meter import Meter
 from stepwell.ptb.supervisor.order import AgentOrder
 from stepwell.ptb.supervisor.output import AgentOutput
 from stepwell.ptb.supervisor.records import AgentEnd, AgentStatus, HostLost, Phase
-from stepwell.ptb.supervisor.trace import JsonLines, utc_now
+from stepwell.ptb.supervisor.trace import utc_now
 from stepwell.ptb.supervisor.work_clock import OVER_FACTOR, Lease, WorkClock
-from stepwell.sandbox.frames import ChannelClosed
+from stepwell.sandbox.frames import ChannelClosed, ChannelCorrupt
 
 TICK_S = 0.1
 """How often lease, clock and orders to stop are looked at."""
@@ -61,7 +60,7 @@ class Supervision:
         self._disk = DiskWatch([Path(order.work), Path(order.home or folder.home), folder.tmp])
         self._woken = asyncio.Event()
         self._output = AgentOutput(folder, self._meter, self._woken.set, self._fail)
-        self._network = JsonLines(folder.network)
+        self._network = AgentNetwork(order.network, folder.network, self._fail)
         self._phase: Phase = "starting"
         self._exit_status: int | None = None
         self._has_exited = False
@@ -92,13 +91,11 @@ class Supervision:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._lose, f"the supervisor was told to end by signal {number.value}")
         self._inside.on_exit, self._inside.on_empty = self._note_exit, self._note_empty
-        proxy = LoggingProxy(self._order.network, self._log_request)
         hearing = asyncio.create_task(self._hear())
         self._output.attach(self._inside.stdout, "stdout")
         self._output.attach(self._inside.stderr, "stderr")
         try:
-            if self._inside.listening is not None:
-                await proxy.serve(self._inside.listening)
+            await self._network.serve(self._inside.listening)
             await self._prompt(self._order.argv, self._order.stdin)
             on_ready()
             while self._phase != "ended":
@@ -109,11 +106,10 @@ class Supervision:
         finally:
             await self._inside.kill()
             self._over = time.monotonic()
-            await proxy.close()
+            await self._network.close()
             await hearing
             await self._disk.close()
             self._output.finish()
-            self._network.close()
             self._inside.close()
 
     async def _wait(self) -> None:
@@ -213,7 +209,10 @@ class Supervision:
         return True
 
     async def _hear(self) -> None:
-        await self._inside.listen()
+        try:
+            await self._inside.listen()
+        except ChannelCorrupt as error:
+            self._lose(f"the first process inside says what it never does: {error}")
         if self._cause is None:
             self._lose(INSIDE_GONE)
 
@@ -229,12 +228,6 @@ class Supervision:
         if self._lost is None:
             self._lost = reason
         self._woken.set()
-
-    def _log_request(self, request: LoggedRequest) -> None:
-        try:
-            self._network.write(asdict(request))
-        except OSError as error:  # what cannot be logged must not go on
-            self._fail(error)
 
     def _fail(self, error: OSError) -> None:
         self._failed = error
