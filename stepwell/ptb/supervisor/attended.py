@@ -23,6 +23,7 @@ from stepwell.ptb.supervisor.records import AgentEnd, AgentStatus, HostLost
 
 PACKAGES = Path(str(stepwell.__file__)).parents[1]
 """What is put on the supervisor's path, so that it runs the same code."""
+KILL_TIMEOUT_S = 60.0
 GIVEN_UP = "null"
 """Stands in the place of a supervisor that never was, and never will be."""
 
@@ -152,18 +153,32 @@ def end_all(root: Path, reason: str, timeout_s: float = 60.0) -> list[Path]:
         root: Folder of folders; need not exist.
         reason: Stands in their ends.
         timeout_s: For all together; should be longer than the grace time of their orders.
+
+    Raises:
+        TimeoutError: one does not even die of SIGKILL.
     """
     held = [HostFolder(path) for path in sorted(root.iterdir())] if root.is_dir() else []
     running = {files.root: host for files in held if (host := _host(files)) is not None and host.alive()}
     for folder in running:
         Attended(folder).stop(reason)
     deadline = time.monotonic() + timeout_s
-    for host in running.values():
-        while host.alive():
-            if time.monotonic() > deadline:
-                host.send(signal.SIGKILL)
-            time.sleep(0.02)
+    late = [host for host in running.values() if not _gone_by(host, deadline)]
+    for host in late:
+        host.send(signal.SIGKILL)
+    stuck = [host.pid for host in late if not _gone_by(host, time.monotonic() + KILL_TIMEOUT_S)]
+    if stuck:
+        raise TimeoutError(
+            f"the supervisors {stuck} are there {KILL_TIMEOUT_S:.0f} s after SIGKILL: look at their state"
+        )
     return list(running)
+
+
+def _gone_by(host: HostProcess, deadline: float) -> bool:
+    while host.alive():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def _host(files: HostFolder) -> HostProcess | None:
