@@ -21,8 +21,7 @@ class LimitRule(BaseModel):
     kind: LimitKind
     """Which limit."""
     pattern: str
-    """Regular expression, letters' case apart; looked for in errors, ends and standard error only, not in what an agent
-    reads or writes."""
+    """Regular expression; looked for in errors, ends and standard error only, not in what an agent reads or writes."""
 
     @field_validator("pattern")
     @classmethod
@@ -53,4 +52,4 @@ def limit_of_status(status: int | None) -> LimitKind | None:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return re.compile(pattern)
