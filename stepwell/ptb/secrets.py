@@ -7,16 +7,20 @@ line ends and spaces. What was encrypted, compressed, reversed or split in two i
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from urllib.parse import quote, quote_plus
 
 LEAST_SECRET = 8
 """Characters; a shorter secret would be redacted out of ordinary words."""
 
 _STAMP = rb"[-0-9]{10}T[0-9:.]{15}Z (?:out|err|note) "
-_BREAKS = rb"(?:\s|\\{1,4}[nrt]|%0[AaDd]|%20|" + _STAMP + rb"){0,16}"
+_BREAK = rb"(?:\s|\\{1,4}[nrt]|%0[AaDd]|%20|" + _STAMP + rb"){1,16}"
 """What may stand between two characters of a secret that was broken over lines, those of a trace, of JSON or of a URL
-among them. Bounded, so that a search is linear."""
+among them."""
+_BROKEN = re.compile(_BREAK)
+_BEGINNING = 6
+"""Characters of a form by which places are found at which it may stand: a pattern of all would take long to compile."""
 
 
 class SecretSurvives(ValueError):
@@ -49,9 +53,9 @@ class Secrets:
                 )
         self._values = dict(values)
         # The longest value first: one secret may begin another.
-        self._order = sorted(self._values, key=lambda name: (-len(self._values[name]), name))
-        groups = [b"(" + b"|".join(map(_broken, _forms(self._values[name]))) + b")" for name in self._order]
-        self._found = re.compile(b"|".join(groups)) if groups else None
+        names = sorted(self._values, key=lambda name: (-len(self._values[name]), name))
+        self._forms = [(name, form) for name in names for form in _forms(self._values[name])]
+        self._places = _places([form for _, form in self._forms])
 
     @classmethod
     def taken(cls, names: Iterable[str], source: Mapping[str, str]) -> "Secrets":
@@ -88,15 +92,16 @@ class Secrets:
         What was JSON or a URL stays one. A form that is a part of a longer base64 text takes with it only the
         characters that hang on the secret alone.
         """
-        if self._found is None:
-            return data
-        return self._found.sub(self._replacement, data)
+        kept: list[bytes] = []
+        at = 0
+        for found in self._find(data):
+            kept += [data[at : found.start], f"[redacted {found.name}]".encode()]
+            at = found.end
+        return b"".join([*kept, data[at:]]) if kept else data
 
     def survivors(self, data: bytes) -> tuple[str, ...]:
         """Names of the secrets that are in the data, in any form; none if it may be kept."""
-        if self._found is None:
-            return ()
-        return tuple(sorted({self._name_of(match) for match in self._found.finditer(data)}))
+        return tuple(sorted({found.name for found in self._find(data)}))
 
     def check(self, data: bytes, what: str) -> None:
         """Fails where a secret survives.
@@ -111,11 +116,20 @@ class Secrets:
         if names := self.survivors(data):
             raise SecretSurvives(f"the secret {', '.join(names)} is in {what}: nothing of it was kept or sent")
 
-    def _name_of(self, match: re.Match[bytes]) -> str:
-        return self._order[(match.lastindex or 1) - 1]
-
-    def _replacement(self, match: re.Match[bytes]) -> bytes:
-        return f"[redacted {self._name_of(match)}]".encode()
+    def _find(self, data: bytes) -> Iterator["_Found"]:
+        if self._places is None:
+            return
+        after = 0
+        for place in self._places.finditer(data):
+            start = place.start()
+            if start < after:
+                continue
+            for name, form in self._forms:
+                end = _end_of(form, data, start)
+                if end is not None:
+                    yield _Found(name, start, end)
+                    after = end
+                    break
 
     def __repr__(self) -> str:
         return f"Secrets({', '.join(self.names)})"
@@ -154,6 +168,37 @@ def _base64(raw: bytes) -> Iterator[bytes]:
             yield certain.translate(bytes.maketrans(b"+/", b"-_"))
 
 
-def _broken(form: bytes) -> bytes:
-    """A pattern for a form, broken anywhere."""
-    return _BREAKS.join(re.escape(form[at : at + 1]) for at in range(len(form)))
+@dataclass(frozen=True)
+class _Found:
+    name: str
+    start: int
+    end: int
+
+
+def _places(forms: Sequence[bytes]) -> re.Pattern[bytes] | None:
+    """Finds the places at which a form may begin, each of them."""
+    beginnings: dict[bytes, list[bytes]] = {}
+    for form in forms:
+        rest = b"".join(b"(?:" + _BREAK + b")?" + re.escape(form[at : at + 1]) for at in range(1, _BEGINNING))
+        beginnings.setdefault(form[:1], []).append(rest)
+    if not beginnings:
+        return None
+    # One byte is taken and the rest looked at, so that a place within another's beginning is found too.
+    first = [re.escape(byte) + b"(?=" + b"|".join(dict.fromkeys(rests)) + b")" for byte, rests in beginnings.items()]
+    return re.compile(b"|".join(first))
+
+
+def _end_of(form: bytes, data: bytes, start: int) -> int | None:
+    """Where a form ends that begins at a place, whole or broken; None if it does not stand there."""
+    if data.startswith(form, start):
+        return start + len(form)
+    at = start
+    for place in range(len(form)):
+        byte = form[place : place + 1]
+        if data[at : at + 1] != byte:
+            broken = _BROKEN.match(data, at) if place else None
+            if broken is None or data[broken.end() : broken.end() + 1] != byte:
+                return None
+            at = broken.end()
+        at += 1
+    return at
