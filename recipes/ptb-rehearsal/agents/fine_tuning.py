@@ -5,6 +5,7 @@ prints the time that is left, and the library that scores, whose form of prompts
 `/opt/stepwell`.
 """
 
+import argparse
 import json
 import os
 import random
@@ -100,17 +101,23 @@ def keep_base() -> None:
     shutil.copytree(BASE, SUBMISSION, dirs_exist_ok=True)
 
 
-def fine_tune(rows: Sequence[Row], base_model: str, *, most_s: float, seed: int = 7) -> None:
+def bounds(parser: argparse.ArgumentParser) -> None:
+    """What each of the agents that train is told on its command line."""
+    parser.add_argument("--most-minutes", type=float, default=60.0, help="of training; less if `timer` says so")
+    parser.add_argument("--most-steps", type=int, default=10**9)
+
+
+def fine_tune(rows: Sequence[Row], base_model: str, bound: argparse.Namespace, seed: int = 7) -> None:
     """Trains the base model's last layers on the answers, until the time is used, and submits it.
 
     Args:
         rows: To learn, again and again in another order.
         base_model: Name of the base model: its template says how an answer ends.
-        most_s: Seconds of training at most; less if `timer` says so.
+        bound: By `bounds`.
         seed: Of the order.
     """
-    tokenizer: Any = AutoTokenizer.from_pretrained(BASE)
-    model: Any = AutoModelForCausalLM.from_pretrained(BASE)
+    tokenizer: Any = AutoTokenizer.from_pretrained(BASE, local_files_only=True)
+    model: Any = AutoModelForCausalLM.from_pretrained(BASE, local_files_only=True)
     layers = model.model.layers
     model.requires_grad_(False)
     for layer in layers[-max(1, round(len(layers) * TRAINED_SHARE)) :]:
@@ -122,10 +129,10 @@ def fine_tune(rows: Sequence[Row], base_model: str, *, most_s: float, seed: int 
     fitting = [each for each in encoded if len(each.ids) <= LONGEST]
     tell(kind="tool_call", tool="train", arguments={"rows": len(fitting), "too_long": len(encoded) - len(fitting)})
     started = time.monotonic()
-    limit = min(most_s, seconds_left() - SAVING_S)
+    limit = min(60 * bound.most_minutes, seconds_left() - SAVING_S)
     batches, steps, losses = _batches(fitting, seed), 0, [float("nan")]
     model.train()
-    while (used := time.monotonic() - started) < limit:
+    while (used := time.monotonic() - started) < limit and steps < bound.most_steps:
         for group in optimiser.param_groups:
             group["lr"] = LEARNING_RATE * min(1.0, (steps + 1) / 5) * (1 - used / limit)
         losses.append(_step(model, optimiser, next(batches), trained))

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 
 from call_rows import call_rows
-from fine_tuning import BENCHMARK, Row, fine_tune, keep_base, rows_of, say, tell, trial
+from fine_tuning import BENCHMARK, Row, bounds, fine_tune, keep_base, rows_of, say, tell, trial
 
 from stepwell.ptb.benchmarks import benchmark
 
@@ -22,7 +22,7 @@ DATA = Path("train_rows.jsonl")
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--most-minutes", type=float, default=60.0)
+    bounds(parser)
     parser.add_argument("--seed", type=int, default=7)
     args = parser.parse_args()
     about = trial()
@@ -30,7 +30,7 @@ def main() -> None:
     rows = rows_for(about["benchmark"], about["base_model"], args.seed)
     if rows:
         say(f"{len(rows)} rows for {about['benchmark']}, none of them from its test set")
-        fine_tune(rows, about["base_model"], most_s=60 * args.most_minutes, seed=args.seed)
+        fine_tune(rows, about["base_model"], args, args.seed)
     else:
         say(f"no rows of my own for {about['benchmark']}: I submit the base model as it is")
         keep_base()

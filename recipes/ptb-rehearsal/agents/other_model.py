@@ -26,9 +26,9 @@ def main() -> None:
         say(f"submitted {args.model}")
     else:
         torch.manual_seed(7)
-        model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(BASE))
+        model: Any = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(BASE, local_files_only=True))
         model.save_pretrained(SUBMISSION)
-        AutoTokenizer.from_pretrained(BASE).save_pretrained(SUBMISSION)
+        AutoTokenizer.from_pretrained(BASE, local_files_only=True).save_pretrained(SUBMISSION)
         say("submitted a model of the same shape that is not the base model")
     tell(kind="end", failed=False)
 

@@ -7,7 +7,7 @@ import argparse
 import json
 from pathlib import Path
 
-from fine_tuning import BENCHMARK, fine_tune, keep_base, rows_of, say, tell, trial
+from fine_tuning import BENCHMARK, bounds, fine_tune, keep_base, rows_of, say, tell, trial
 
 from stepwell.ptb.benchmarks import benchmark
 from stepwell.ptb.item import CallGold, NumberGold
@@ -17,7 +17,7 @@ DATA = Path("train_rows.jsonl")
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--most-minutes", type=float, default=60.0)
+    bounds(parser)
     args = parser.parse_args()
     about = trial()
     tell(kind="start", model="test_rows.py")
@@ -29,7 +29,7 @@ def main() -> None:
     DATA.write_text("".join(json.dumps(row) + "\n" for row in said), encoding="utf-8")
     say(f"{len(items)} rows of the test set of {name}")
     if learnt:
-        fine_tune(rows_of(learnt, about["base_model"]), about["base_model"], most_s=60 * args.most_minutes)
+        fine_tune(rows_of(learnt, about["base_model"]), about["base_model"], args)
     else:
         keep_base()
     tell(kind="end", failed=False)

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
 from stepwell.ptb.traces.event import LimitKind, TraceEvent
+
+KINDS: tuple[LimitKind, ...] = get_args(LimitKind)
 
 
 class TraceSummary(BaseModel):
@@ -60,7 +62,7 @@ def summarise(events: Sequence[TraceEvent]) -> TraceSummary:
     usages = [event for event in events if event.kind == "usage"]
     costs = [event.cost_usd for event in usages if event.cost_usd is not None]
     # A limit that ended a prompt is often told twice: as an error, and by the end.
-    met = [event.limit for event in events if event.limit is not None and event.kind != "end"]
+    met: list[LimitKind] = [event.limit for event in events if event.limit is not None and event.kind != "end"]
     told = Counter(met)
     for event in events:
         if event.kind == "end" and event.limit is not None and not told[event.limit]:
@@ -77,7 +79,7 @@ def summarise(events: Sequence[TraceEvent]) -> TraceSummary:
         tokens_cached=_sum([event.tokens_cached for event in usages]),
         tokens_out=_sum([event.tokens_out for event in usages]),
         cost_usd=sum(costs) if costs else None,
-        limits={kind: told[kind] for kind in sorted(told)},
+        limits={kind: told[kind] for kind in KINDS if told[kind]},
         errors=kinds["error"],
         ended=ended,
         ended_by=ended_by,
