@@ -36,6 +36,11 @@ class Pass:
     score: BenchmarkScore
 
 
+def prompts_of(items: Sequence[Item], template: ChatTemplate) -> list[str]:
+    """What the model continues, to each item."""
+    return [render(template, item.messages, item.tools) for item in items]
+
+
 async def evaluate(
     items: Sequence[Item], generator: Generator, template: ChatTemplate, means: Means, *, seed: int, max_tokens: int
 ) -> Pass:
@@ -53,10 +58,9 @@ async def evaluate(
         Exception: whatever the generator raises: an evaluation that broke off has no score.
     """
 
-    async def answer(item: Item) -> str:
-        prompt = render(template, item.messages, item.tools)
-        return await generator.generate(prompt, seed=sample_seed(seed, item.id), max_tokens=max_tokens)
-
-    answers = await asyncio.gather(*(answer(item) for item in items))
+    asked = zip(items, prompts_of(items, template), strict=True)
+    answers = await asyncio.gather(
+        *(generator.generate(prompt, seed=sample_seed(seed, item.id), max_tokens=max_tokens) for item, prompt in asked)
+    )
     scored = await score_answers(items, answers, means, seed=seed)
     return Pass(seed, tuple(answers), tuple(scored), collect(scored))

@@ -97,7 +97,7 @@ class RecordedJudge:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._judgements = {one.question: one for one in _read(path)}
+        self._judgements = {one.question: one for one in read_judgements(path)}
         versions = {one.judge for one in self._judgements.values()}
         if len(versions) != 1:
             raise BrokenRecord(f"{path} holds judgements of {sorted(versions)}: wanted those of one judge")
@@ -118,7 +118,12 @@ class RecordedJudge:
         return found.said
 
 
-def _read(path: Path) -> list[Judgement]:
+def read_judgements(path: Path) -> list[Judgement]:
+    """All lines of a file, in order.
+
+    Raises:
+        BrokenRecord: it cannot be read, or a line is no judgement.
+    """
     try:
         lines = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -148,7 +153,7 @@ def _is_torn(last: bytes) -> bool:
 
 def _end_at_a_line(path: Path) -> None:
     """Makes the file end with its last whole judgement."""
-    _read(path)
+    read_judgements(path)
     last = path.read_bytes().rpartition(b"\n")[2]
     with path.open("r+b") as file:
         end = file.seek(0, os.SEEK_END)
