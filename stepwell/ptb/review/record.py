@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import model_validator
 
 from stepwell.ptb.leaderboard.records import Basis, Cell
 from stepwell.ptb.review.setup_record import SetupRecord
@@ -22,9 +22,17 @@ class Audited(Strict):
     unit: Name
     """Digest, as the sample names it."""
     score_is_right: bool | None
-    """None if that cannot be told: it counts neither as right nor as wrong."""
-    reason: Annotated[str, Field(min_length=3)]
-    by: Name
+    """None if nobody has looked, or it cannot be told: it counts neither as right nor as wrong."""
+    reason: str
+    by: str
+    shown: dict[str, object] | None = None
+    """What the person was shown."""
+
+    @model_validator(mode="after")
+    def _is_signed(self) -> "Audited":
+        if self.score_is_right is not None and not (self.reason.strip() and self.by.strip()):
+            raise ValueError("a score is called right or wrong without a reason or a name: wanted both")
+        return self
 
 
 class ReviewRecord(Strict):

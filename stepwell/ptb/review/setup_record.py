@@ -9,14 +9,17 @@ from stepwell.ptb.review.trial_record import Count, Name, Strict
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
+Worth = Literal["right", "wrong", "unscored"]
+
+
 class ConformanceCase(Strict):
-    """An answer of which it is known whether it is right."""
+    """An answer of which it is known what a scorer must say."""
 
     benchmark: Name
     case: Name
-    """Such as `ANSWER: 711` for 11."""
-    right: bool
-    found: Literal["right", "wrong", "unscored"]
+    """Such as `711 for 11`."""
+    wanted: Worth
+    found: Worth
     """What the scorer said."""
 
 
