@@ -3,10 +3,10 @@
 from activities.stores import NoSuchRun
 from activities.weights_record import NoVersion
 from cli.audit_redact import NotRedacted
-from cli.live.page_file import CannotWrite
 from cli.mlperf_files import UnusableFile
 from cli.mlperf_study import NotEnded
 from cli.step_range import NoSuchStep
+from cli.whole_file import CannotWrite
 from db.errors import (
     BlobCorrupt,
     BlobMissing,
