@@ -1,6 +1,7 @@
 """Errors that a user can do something about: their message is all that is shown."""
 
 from activities.stores import NoSuchRun
+from activities.trial_streams import NoSuchRunSet
 from activities.weights_record import NoVersion
 from cli.audit_redact import NotRedacted
 from cli.mlperf_files import UnusableFile
@@ -45,6 +46,7 @@ USAGE_ERRORS = (
     NoReferenceLog,
     NoSuchLog,
     NoSuchRun,
+    NoSuchRunSet,
     NoSuchStep,
     NoSuchThing,
     NotComputable,

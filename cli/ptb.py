@@ -5,13 +5,19 @@ from cli import (
     ptb_files,
     ptb_identity,
     ptb_leaderboard,
+    ptb_override,
     ptb_policy,
     ptb_review,
+    ptb_run,
     ptb_score,
+    ptb_status,
 )
 from cli.arguments import Subparsers
 
 ACTIONS = (
+    ptb_run,
+    ptb_status,
+    ptb_override,
     ptb_score,
     ptb_leaderboard,
     ptb_review,
