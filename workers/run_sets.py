@@ -50,8 +50,7 @@ async def find_or_create(stores: Stores, recipe: RunSetRecipe, name: str | None)
     """The newest unfinished run set of this recipe, else a new one; with a name, the one of that name.
 
     Raises:
-        RecipeError: the name is taken by a run set of another recipe; or a file or folder of an unfinished one, of
-            which trials are under way, is another one now.
+        RecipeError: the name is taken by a run set of another recipe, or the recipe names what cannot be.
     """
     known = await known_run_sets(stores)
     if name is not None:
