@@ -201,7 +201,7 @@ def test_all_agents_of_a_folder_are_ended_together_and_one_that_hangs_is_killed(
     inside = [pid for agent in (good, hung) for pid in descendants(agent.status().supervisor.pid)]
     (tmp_path / "agents" / "other").mkdir()
     os.kill(hung.status().supervisor.pid, signal.SIGSTOP)
-    running = end_all(tmp_path / "agents", "the services go down", timeout_s=5.0)
+    running = end_all(tmp_path / "agents", "the services go down", timeout_s=1.0)
     assert running == [good.folder, hung.folder]
     wait_gone(*inside, good.status().supervisor.pid, hung.status().supervisor.pid)
     assert end_all(tmp_path / "agents", "again") == []

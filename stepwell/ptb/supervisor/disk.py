@@ -1,6 +1,7 @@
-"""How much disk an agent's folders take, looked at now and then, beside everything else."""
+"""How much disk an agent takes, looked at now and then, beside everything else."""
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -12,14 +13,14 @@ SHARE = 20
 
 
 class DiskWatch:
-    """Looks at folders, one look at a time.
+    """Looks at folders and files, one look at a time.
 
     Args:
-        folders: Whose bytes on disk are added up.
+        paths: Whose bytes on disk are added up.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self._folders = tuple(folders)
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = tuple(paths)
         self._looking: asyncio.Task[None] | None = None
         self._not_before = 0.0
         self.used_bytes = 0
@@ -37,23 +38,20 @@ class DiskWatch:
 
     async def _look(self) -> None:
         began = time.monotonic()
-        self.used_bytes = await asyncio.to_thread(lambda: sum(disk_bytes(folder) for folder in self._folders))
+        self.used_bytes = await asyncio.to_thread(lambda: sum(disk_bytes(path) for path in self._paths))
         now = time.monotonic()
         self._not_before = now + max(LOOK_S, SHARE * (now - began))
 
 
-def disk_bytes(folder: Path) -> int:
-    """Bytes that everything in a folder takes on disk, files with several names once; what goes away meanwhile, or
-    cannot be listed, is not counted. Links are not followed."""
-    total = 0
-    seen: set[tuple[int, int]] = set()
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            try:
-                status = os.lstat(os.path.join(place, name))
-            except OSError:
-                continue
-            if (status.st_dev, status.st_ino) not in seen:
-                seen.add((status.st_dev, status.st_ino))
-                total += status.st_blocks * 512
-    return total
+def disk_bytes(path: Path) -> int:
+    """Bytes that a file, or everything in a folder, takes on disk, files with several names once; what goes away
+    meanwhile, or cannot be listed, is not counted. Links are not followed."""
+    blocks: dict[tuple[int, int], int] = {}
+    names = [str(path)]
+    for place, folders, files in os.walk(path):
+        names += [os.path.join(place, name) for name in (*folders, *files)]
+    for name in names:
+        with contextlib.suppress(OSError):
+            status = os.lstat(name)
+            blocks[(status.st_dev, status.st_ino)] = status.st_blocks
+    return 512 * sum(blocks.values())

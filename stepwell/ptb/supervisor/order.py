@@ -50,7 +50,8 @@ class Limits(_Model):
     processes: Annotated[int, Field(gt=0)]
     """Processes and threads. Held by a control group, where this process may make one."""
     disk_bytes: Annotated[int, Field(gt=0)]
-    """On disk in the work tree, the home and /tmp together; looked at every few seconds; more ends the agent."""
+    """On disk in the work tree, the home and /tmp, and for what it says and asks for, together; looked at every few
+    seconds; more ends the agent."""
     shared_memory_bytes: Annotated[int, Field(gt=0)] = 1 << 30
     """Size of /dev/shm."""
 

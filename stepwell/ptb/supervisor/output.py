@@ -96,13 +96,13 @@ class AgentOutput:
         self._pipes.pop(descriptor, None)
 
     def _take(self, stream: Stream, lines: list[tuple[bytes, bool]]) -> None:
-        when = utc_now()
-        for line, part in lines:
-            self.last_line = when
-            self._trace.write(trace_record(when, stream, line, part))
-            before = len(self._meter.limits)
-            if not self._meter.read(line.decode("utf-8", "replace"), when):
-                continue
+        if not lines:
+            return
+        when = self.last_line = utc_now()
+        self._trace.write(*(trace_record(when, stream, line, part) for line, part in lines))
+        before = len(self._meter.limits)
+        told = [self._meter.read(line.decode("utf-8", "replace"), when) for line, _ in lines]
+        if any(told):
             limits = [limit.model_dump(mode="json") for limit in self._meter.limits[before:]]
             used = asdict(self._meter.used())
             self._usage.write({"time": when.isoformat(timespec="milliseconds"), **used, "limits": limits})

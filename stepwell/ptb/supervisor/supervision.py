@@ -57,7 +57,8 @@ class Supervision:
         self._lease = Lease(order.lease_s, now)
         self._lease_seen = folder.lease.stat().st_mtime_ns
         self._meter = Meter(order.usage, order.limit_rules, order.prices)
-        self._disk = DiskWatch([Path(order.work), Path(order.home or folder.home), folder.tmp])
+        agents = (Path(order.work), Path(order.home or folder.home), folder.tmp)
+        self._disk = DiskWatch([*agents, folder.trace, folder.usage, folder.network])
         self._woken = asyncio.Event()
         self._output = AgentOutput(folder, self._meter, self._woken.set, self._fail)
         self._network = AgentNetwork(order.network, folder.network, self._fail)

@@ -19,7 +19,7 @@ def utc_now() -> datetime:
 
 
 class JsonLines:
-    """A file of JSON objects, one a line, each written at once.
+    """A file of JSON objects, one a line.
 
     Args:
         path: Made if it is not there, readable by this user alone.
@@ -30,13 +30,13 @@ class JsonLines:
         path.touch(mode=0o600)
         self._file = path.open("a", encoding="utf-8", newline="\n")
 
-    def write(self, record: object) -> None:
-        """Appends one object.
+    def write(self, *records: object) -> None:
+        """Appends objects; all are in the file when it returns.
 
         Raises:
             OSError: the disk is full, or failed.
         """
-        self._file.write(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n")
+        self._file.writelines(json.dumps(record, separators=(",", ":"), allow_nan=False) + "\n" for record in records)
         self._file.flush()
 
     def close(self) -> None:
