@@ -12,12 +12,12 @@ from stepwell.ptb.prompts import (
     Enforced,
     PromptContradicts,
     Task,
+    UnknownRules,
     check_statements,
     go_on_text,
     settled,
     trial_prompt,
 )
-from stepwell.ptb.prompts.prompt import UnknownRules
 from stepwell.ptb.prompts.statements import CHECKED
 from stepwell.ptb.scaffolds import SCAFFOLDS, scaffold
 

@@ -1,13 +1,17 @@
 """The rehearsal's scripted agents, run here as they run in a sandbox: each leaves what it is there for."""
 
+import importlib
 import json
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForCausalLM
 
 from stepwell.ptb.benchmarks import benchmark
 from stepwell.ptb.contamination import check_folder, load_benchmark
@@ -88,6 +92,28 @@ def test_the_agent_that_submits_another_model_is_found_by_its_weights_alone(agen
     configs = [json.loads((folder / "config.json").read_text()) for folder in (BASE, submitted)]
     assert [configs[0][name] for name in fields] == [configs[1][name] for name in fields]
     assert not check_identity(submitted, BASE, None).passed
+
+
+def test_a_step_s_loss_is_that_of_the_answers_alone_whatever_stands_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(AGENTS), *sys.path])
+    monkeypatch.delitem(sys.modules, "fine_tuning", raising=False)
+    agents = importlib.import_module("fine_tuning")
+    model: Any = AutoModelForCausalLM.from_pretrained(BASE, local_files_only=True)
+    rows = [
+        agents._Encoded([5, 9, 11, 40, 41, 42], 3),
+        agents._Encoded([7, 8, 50], 1),
+        agents._Encoded([6] * 9 + [51], 9),
+    ]
+    losses: list[float] = []
+    for row in rows:
+        with torch.no_grad():
+            logits = model(input_ids=torch.tensor([row.ids])).logits[0].log_softmax(-1)
+        losses += [-float(logits[at - 1, row.ids[at]]) for at in range(row.answer_from, len(row.ids))]
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.0)
+    found = agents._step(model, optimiser, rows, list(model.parameters()))
+    assert found == pytest.approx(sum(losses) / len(losses), rel=1e-4)
 
 
 def test_rows_of_one_s_own_are_the_same_again_and_none_is_of_the_benchmark(

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from stepwell.ptb.scaffolds import SCAFFOLDS, BrokenScaffold, WrongAgent, load_scaffold, scaffold
+from stepwell.ptb.scaffolds import (
+    SCAFFOLDS,
+    BrokenScaffold,
+    WrongAgent,
+    load_scaffold,
+    native_scaffolds,
+    scaffold,
+)
 from tests import ptb_traces as traces
 
 OURS = Path(__file__).resolve().parents[2] / "stepwell/ptb/scaffolds"
@@ -164,7 +171,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("argv", "more", "message"), BROKEN)
 def test_a_file_that_declares_nothing_usable_is_refused(tmp_path: Path, argv: str, more: str, message: str) -> None:
-    head = f'name = "x"\ntitle = "X"\nnative = false\nchecked = "no"\n{argv}\n'
+    head = f'name = "x"\ntitle = "X"\nchecked = "no"\n{argv}\n'
     inner = more if more.startswith("[[") else ""
     path = tmp_path / "x.toml"
     path.write_text(f'{head}{"" if inner else more}\n[trace]\nformat = "lines"\n{inner}\n')
@@ -175,3 +182,22 @@ def test_a_file_that_declares_nothing_usable_is_refused(tmp_path: Path, argv: st
 def test_a_name_that_there_is_not_is_refused_with_the_nearest() -> None:
     with pytest.raises(BrokenScaffold, match="did you mean 'claude_code'"):
         scaffold("claude")
+
+
+def test_those_that_are_one_vendor_s_own_are_told_apart() -> None:
+    assert native_scaffolds() == {"claude_code": "Anthropic", "codex_cli": "OpenAI", "gemini_cli": "Google"}
+
+
+def test_the_page_names_each_with_the_version_that_it_was_checked_against_and_its_keys() -> None:
+    page = (OURS.parents[2] / "docs/posttrainbench-scaffolds.md").read_text(encoding="utf-8")
+    rows: dict[str, str] = {}
+    for line in page.splitlines():
+        if line.startswith("| `"):
+            rows.setdefault(line.split("`")[1], line)
+    for name in SCAFFOLDS:
+        declared = scaffold(name)
+        assert declared.title in rows[name]
+        if name != "shell":
+            assert declared.checked.split(",")[0] in rows[name]
+        provider = declared.provider_of(model(name)) if len(declared.providers) == 1 else None
+        assert all(f"`{key}`" in rows[name] for key in (provider.keys if provider else ()))

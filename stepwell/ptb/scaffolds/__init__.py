@@ -1,6 +1,12 @@
 """Scaffolds: how agents' programs are started, told to go on, and read. Each is a TOML file here."""
 
-from stepwell.ptb.scaffolds.declared import SCAFFOLDS, BrokenScaffold, load_scaffold, scaffold
+from stepwell.ptb.scaffolds.declared import (
+    SCAFFOLDS,
+    BrokenScaffold,
+    load_scaffold,
+    native_scaffolds,
+    scaffold,
+)
 from stepwell.ptb.scaffolds.scaffold import (
     Efforts,
     Exit,
@@ -26,6 +32,7 @@ __all__ = [
     "UsagePattern",
     "WrongAgent",
     "load_scaffold",
+    "native_scaffolds",
     "scaffold",
     "stop_of",
 ]

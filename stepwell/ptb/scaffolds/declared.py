@@ -31,6 +31,12 @@ def scaffold(name: str) -> Scaffold:
     return load_scaffold(Path(__file__).with_name(f"{name}.toml"))
 
 
+def native_scaffolds() -> dict[str, str]:
+    """Vendor, by name of each that is made for one vendor's models."""
+    vendors = {name: scaffold(name).native_to for name in SCAFFOLDS}
+    return {name: vendor for name, vendor in vendors.items() if vendor is not None}
+
+
 def load_scaffold(path: Path) -> Scaffold:
     """The scaffold of a file.
 

@@ -99,8 +99,8 @@ class Scaffold(_Model):
     name: str
     title: str
     """As its publisher calls it."""
-    native: bool
-    """Whether it is made for its provider's own models alone."""
+    native_to: str | None = None
+    """Vendor for whose models it is made; None for one that is the same for all."""
     checked: str
     """Version whose options were looked at for this declaration, and how."""
     argv: Annotated[tuple[str, ...], Field(min_length=1)]
