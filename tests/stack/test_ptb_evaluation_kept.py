@@ -8,11 +8,14 @@ import pytest
 from stepwell.ptb.benchmarks import benchmark
 from stepwell.ptb.evaluation import Answer, EvaluationOrder, FailedAttempt
 from stepwell.ptb.evaluation.evaluation import evaluate_submission
+from stepwell.ptb.evaluation.submission import accept
+from stepwell.ptb.evaluation.whole_model import UnusableBase
 from stepwell.ptb.evaluation.work_folder import WorkFolder
 from stepwell.ptb.item import NumberGold, ProgramGold
 from stepwell.ptb.judging import JudgeFailed, Question
+from tests.ptb_models import random_tensors, write_adapter, write_model
 from tests.ptb_rows import healthbench_row, real, write_lines
-from tests.ptb_submissions import gsm8k_files, order_for, submit
+from tests.ptb_submissions import gsm8k_files, order_for, submit, write_json
 
 
 @pytest.fixture
@@ -74,6 +77,30 @@ async def test_programs_are_run_in_sandboxes_of_their_own(order: EvaluationOrder
     found = await evaluate_submission(programs, tmp_path / "work")
     assert [one.value for one in found.passes[0].items] == [1.0, 1.0, 0.0]
     assert not list((tmp_path / "work" / "sandboxes").iterdir())
+
+
+async def test_an_adapter_is_evaluated_as_the_model_that_it_makes_of_the_base(
+    order: EvaluationOrder, tmp_path: Path
+) -> None:
+    base = write_model(tmp_path / "base", random_tensors(1))
+    write_json(base / "tokenizer.json", {})
+    write_json(base / "generation_config.json", {"temperature": 0.5, "eos_token_id": 7})
+    adapter = write_adapter(tmp_path / "adapter", 2, 0.1)
+    adapted, gold = order.model_copy(update={"model": adapter}), gold_of(order)
+    with pytest.raises(UnusableBase, match="the order names none"):
+        await evaluate_submission(adapted, tmp_path / "none")
+    keep(tmp_path / "work", order, {11: gold, 12: gold})
+    found = await evaluate_submission(adapted.model_copy(update={"base": base}), tmp_path / "work")
+    assert found.points == 100.0
+    assert found.submission is not None
+    assert (found.submission.kind, found.submission.sampling.temperature) == ("adapter", 0.5)
+    assert found.submission.stop == ("token 7",)
+    assert set(found.submission.files) == {"adapter_config.json", "adapter_model.safetensors"}
+    assert accept(tmp_path / "work" / "merged").facts.kind == "model"
+    foreign = adapted.model_copy(update={"base": order.model})
+    failed = await evaluate_submission(foreign, tmp_path / "foreign")
+    assert failed.failure is not None
+    assert "the adapter cannot be put on the base model" in failed.failure
 
 
 class StrictJudge:
