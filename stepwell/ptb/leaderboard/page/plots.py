@@ -15,9 +15,9 @@ _RUNS = ("first run", "a run")
 _FEW = ("first few", "mean of fewer than five runs")
 _MEAN = ("first mean", "mean, 95 %")
 _PENALTIES: Mapping[Penalty, tuple[str, str]] = {
-    "base": ("first mean", "count as the base model (the rule)"),
-    "zero": ("flagged mean", "count 0"),
-    "drop": ("second mean", "are left out"),
+    "base": ("first mean", "the base model's points (the rule)"),
+    "zero": ("flagged mean", "0"),
+    "drop": ("second mean", "left out"),
 }
 
 
@@ -77,9 +77,9 @@ def penalty_plot(rows: Named, name: str) -> RowPlot:
             PlotRow(label, _change(row), marks=_penalties(label, row), interval=None, bars=_between(label, row))
             for label, row in rows
         ],
-        legend=[(kind, f"flagged, failed, missing {words}") for kind, words in list(_PENALTIES.values())[:1]]
-        + [(kind, words) for kind, words in list(_PENALTIES.values())[1:]],
-        note="At the right, the rank by the rule, and in brackets the best and worst of the three.",
+        legend=list(_PENALTIES.values()),
+        note="What flagged, failed and missing cells count. At the right, the rank by the rule, and in brackets the "
+        "best and worst of the three.",
     )
 
 
@@ -135,8 +135,8 @@ def _shares(label: str, row: Row) -> list[Bar]:
 
 def _penalties(label: str, row: Row) -> list[Mark]:
     return [
-        Mark(points, kind, f"{label}: {points:.2f} if they {words}, rank {row.rank_under.get(one) or '–'}")
-        for one, (kind, words) in reversed(_PENALTIES.items())
+        Mark(points, kind, f"{label}: {points:.2f} ({words}), rank {row.rank_under.get(one) or '–'}")
+        for one, (kind, words) in reversed(list(_PENALTIES.items()))
         if (points := row.under[one]) is not None
     ]
 

@@ -12,7 +12,7 @@ _LINE = 17
 """Height of a line of the rules' labels."""
 _LETTER = 6.8
 """Width of a letter of these labels, at most."""
-_NAME = 18
+_NAME = 17
 """Letters of a row's name that fit beside it."""
 
 
@@ -190,8 +190,8 @@ def _interval(interval: tuple[float, float], axis: Axis, y: float) -> str:
     """A bar with ends; an end beyond the axis is a point that shows on."""
     low, high = interval
     x1, x2 = _x(axis, low), _x(axis, high)
-    left = f"M{x1 + 5} {y - 4}L{x1} {y}L{x1 + 5} {y + 4}" if low < axis.low else f"M{x1} {y - 4}V{y + 4}"
-    right = f"M{x2 - 5} {y - 4}L{x2} {y}L{x2 - 5} {y + 4}" if high > axis.high else f"M{x2} {y - 4}V{y + 4}"
+    left = f"M{x1 + 5} {y - 4}L{x1} {y}L{x1 + 5} {y + 4}" if low < axis.low else f"M{x1} {y - 6}V{y + 6}"
+    right = f"M{x2 - 5} {y - 4}L{x2} {y}L{x2 - 5} {y + 4}" if high > axis.high else f"M{x2} {y - 6}V{y + 6}"
     return f'<path class="interval first" d="M{x1} {y}H{x2}{left}{right}"/>'
 
 

@@ -10,13 +10,13 @@ from stepwell.report.tables import listing, table
 
 def ranking_table(rows: Named) -> str:
     """Ranks, means and intervals."""
-    head = ["rank", "may be", "tie group", "agent", "mean", "± sd", "95 %", "n", "gain", ""]
+    head = ["agent", "rank", "may be", "tie group", "mean", "± sd", "95 %", "n", "gain", ""]
     cells = [
         [
+            name,
             _whole(row.rank),
             "–" if row.ranks is None else f"{row.ranks[0]} – {row.ranks[1]}",
             _whole(row.tie_group),
-            name,
             *_score(row),
         ]
         for name, row in rows
