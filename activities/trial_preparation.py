@@ -15,7 +15,7 @@ from stepwell.events import EnvironmentTested, TrialPrepared
 from stepwell.ptb.scaffolds import scaffold
 from stepwell.ptb.secrets import Secrets
 from stepwell.ptb.seeds import sample_seed
-from stepwell.ptb.supervisor import AgentEnd, Attended, start
+from stepwell.ptb.supervisor import AgentEnd, Attended, end_all, start
 from stepwell.ptb.trials.agent_order import AgentPlaces, probe_order
 from stepwell.ptb.trials.briefing import briefing_of
 from stepwell.ptb.trials.files import benchmark_files, folder_digest, folders_of
@@ -61,6 +61,9 @@ class TrialPreparationActivities:
         if fold.prepared is not None and folder.is_prepared.is_file():
             return Host(host=self._folders.host)
         attempt = await self._streams.take(request.run_set, request.cell, fold)
+        for epoch in range(fold.epoch):  # an agent that was given up as lost must not work beside the next
+            earlier = self._folders.of(request.run_set, request.cell, epoch)
+            await asyncio.to_thread(end_all, earlier.root, "the trial starts again from its start")
         given = await asyncio.to_thread(_lay_out, facts, fold, folder)
         briefing = briefing_of(facts.recipe, fold.created)
         workspace = manifest_digest(await asyncio.to_thread(manifest_of, folder.work))
@@ -103,6 +106,7 @@ class TrialPreparationActivities:
         places = places_of(facts, fold, folder)
         secrets = Secrets.taken(agent.secrets, os.environ)
         order = probe_order(facts.recipe, agent, places, tuple(declared.version_command))
+        await asyncio.to_thread(end_all, folder.test, "another attempt at the test before the clock")
         own = folder.test / uuid.uuid4().hex
         attended = await asyncio.to_thread(start, order, own, secrets.environment())
         end = await _ended(attended)
