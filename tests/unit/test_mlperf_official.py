@@ -9,22 +9,28 @@ import pytest
 
 from cli.main import main
 from stepwell.events import RunCreated
+from stepwell.mlperf import BENCHMARK, RULESET
 from stepwell.mlperf.benchmark_log import BenchmarkLog
 from stepwell.mlperf.deriving import derive
 from stepwell.mlperf.lines import lines_of, mllog_text
 from stepwell.mlperf.log_comparison import first_difference
-from stepwell.mlperf.official_checks import check_compliance, check_convergence, check_package
+from stepwell.mlperf.official_checks import USAGE, check_compliance, check_convergence, check_package
+from stepwell.mlperf.official_package import official
 from stepwell.mlperf.packaging import PackageRefused, Result, write_package
-from stepwell.mlperf.submission import SYSTEM_FIELDS
+from stepwell.mlperf.submission import SYSTEM_COUNTS, SYSTEM_FIELDS
 from tests.benchmark_story import SUBMISSION, benchmark_recipe, benchmark_story, facts_of
 
 CLOSED = SUBMISSION.model_copy(update={"submission_division": "closed"})
-SYSTEM = dict.fromkeys(SYSTEM_FIELDS, "") | {
-    "submitter": "Example",
-    "division": "closed",
-    "status": "Research, Development, or Internal (RDI)",
-    "system_name": "one",
-}
+SYSTEM = (
+    dict.fromkeys(SYSTEM_FIELDS, "")
+    | dict.fromkeys(SYSTEM_COUNTS, "1")
+    | {
+        "submitter": "Example",
+        "division": "closed",
+        "status": "Research, Development, or Internal (RDI)",
+        "system_name": "one",
+    }
+)
 
 
 def logged(number: int = 0, *, solved: Sequence[int] = (180,), mode: str = "", **changes: dict) -> Result:
@@ -108,6 +114,17 @@ def test_three_runs_are_a_package_that_passes(tmp_path: Path) -> None:
     ]
     last = [envelope for envelope, _ in results[0].facts.events if envelope.stream == "run/rehearsal-0"][-1]
     assert last.hash in (folder.parent / recipes / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("mode", "minutes"), [("", 18 - 1 / 60), ("offline", 18 - 5 / 60)])
+def test_the_official_summary_of_a_package_has_the_time_to_where_the_clock_stops(
+    mode: str, minutes: float, tmp_path: Path
+) -> None:
+    """From the dispatch of step 0 after 1 minute to the result after 18 minutes and 59 s, offline to the weight update
+    4 s before."""
+    folder = write_package(tmp_path, [logged(number, mode=mode) for number in range(3)], SYSTEM)
+    summary, *_ = official("result_summarizer.result_summarizer").summarize_results(str(folder), USAGE, RULESET)
+    assert summary[BENCHMARK].tolist() == [pytest.approx(minutes)]
 
 
 def test_runs_of_one_seed_are_no_package(tmp_path: Path) -> None:
