@@ -11,6 +11,8 @@ from cli.main import main
 from stepwell.events import RunCreated
 from stepwell.mlperf import BENCHMARK, RULESET
 from stepwell.mlperf.benchmark_log import BenchmarkLog
+from stepwell.mlperf.convergence import Evaluation as Studied
+from stepwell.mlperf.convergence import SeedResult, reference_points
 from stepwell.mlperf.deriving import derive
 from stepwell.mlperf.lines import lines_of, mllog_text
 from stepwell.mlperf.log_comparison import first_difference
@@ -93,6 +95,22 @@ def test_convergence_is_that_of_the_reference_or_slower(tmp_path: Path) -> None:
     paths = [written(tmp_path, too_fast.log, f"fast{number}.txt") for number in range(3)]
     verdict = check_convergence(paths)
     assert (verdict.passed, verdict.messages[0]) == (False, "Missing RCP, please submit RCP with BS = 128")
+
+
+@pytest.mark.parametrize(("version", "passed"), [(18, True), (30, False)])
+def test_the_official_checker_compares_logs_with_a_studys_points(version: int, passed: bool, tmp_path: Path) -> None:
+    each = Studied(version, 4, 0.7, 0.75, 0.5)
+    results = [SeedResult(number, f"study-seed{number}", "target", 256, 0.69, (each,)) for number in range(3)]
+    told = {"benchmark": BENCHMARK, "creator": "Example", "platform": "one machine", "recipe": benchmark_recipe()}
+    (tmp_path / "rcps.json").write_text(json.dumps(reference_points(results, **told)), encoding="utf-8")
+    for number in range(3):
+        written(tmp_path, logged(number).log, f"result_{number}.txt")
+    checker = official("rcp_checker.rcp_checker")
+    with (tmp_path / "rcps.json").open(encoding="utf-8") as points:
+        found = checker.check_directory(
+            str(tmp_path), USAGE, RULESET, False, False, rcp_file=points, rcp_pass="pruned_rcps"
+        )
+    assert found[:2] == (passed, "RCP found"), "logs at version 18 are as good as points there, and too good for later"
 
 
 def test_fewer_logs_than_a_submission_has_are_not_compared(tmp_path: Path) -> None:
