@@ -122,6 +122,8 @@ def test_three_recorded_runs_are_laid_out_and_pass_the_package_checker(
     assert (tmp_path / "Example" / "systems" / "one.json").is_file()
     assert command("package", *runs, "--submission", submission, "--out", tmp_path) == 2
     assert "is there already" in capsys.readouterr().err
+    assert command("package", *runs, "--submission", submission, "--out", submission) == 1
+    assert f"{submission} cannot be written: File exists; name another with --out" in capsys.readouterr().err
 
 
 def test_an_unknown_run_and_a_bad_submission_are_wrong_usage(
