@@ -1,4 +1,4 @@
-"""Traces of each format, made by hand: a short session with every kind of line."""
+"""Traces of each format, made by hand: a short conversation with every kind of line."""
 
 import json
 from typing import Any

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -35,21 +36,46 @@ def test_all_that_lie_here_are_declared() -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_prompt_is_one_argument_letter_for_letter(name: str) -> None:
     order = scaffold(name).order(PROMPT, model(name))
-    assert order.argv[-1] == PROMPT
     assert order.argv.count(PROMPT) == 1
     assert model(name) in order.argv
-    assert order.again[-1] == "{text}"
+    assert order.again.count("{text}") == 1
     # Nothing that stands for something else is left.
-    rest = [*order.argv[:-1], *order.again[:-1], *order.environment.values()]
+    rest = [word for word in (*order.argv, *order.again) if word not in (PROMPT, "{text}")]
+    rest += order.environment.values()
     assert not [text for text in rest if re.search(r"\{[a-z_]+\}", text)]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_going_on_differs_from_starting_only_by_the_conversation(name: str) -> None:
     order = scaffold(name).order(PROMPT, model(name))
-    more = [word for word in order.again[:-1] if word not in order.argv]
+    more = [word for word in order.again if word not in order.argv]
+    more.remove("{text}")
     assert more in (["--continue"], ["resume", "--last"], ["--resume", "latest"])
-    assert [word for word in order.argv[:-1] if word not in order.again] == []
+    assert [word for word in order.argv if word not in order.again] == [PROMPT]
+
+
+def test_a_program_that_would_quote_its_arguments_reads_its_prompt_from_its_input(tmp_path: Path) -> None:
+    """OpenCode puts a message with spaces into quotation marks."""
+    program = tmp_path / "opencode"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > arguments\ncat > said\n')
+    program.chmod(0o755)
+    order = scaffold("opencode").order(PROMPT, model("opencode"), "high")
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(order.argv, cwd=tmp_path, env=path, stdin=subprocess.DEVNULL, check=True, timeout=60)
+    assert (tmp_path / "said").read_text() == PROMPT
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments == [
+        "run",
+        "--title",
+        "trial",
+        "--format",
+        "json",
+        "--thinking",
+        "--variant",
+        "high",
+        "--model",
+        "anthropic/claude-x",
+    ]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if scaffold(name).efforts])

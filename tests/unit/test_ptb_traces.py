@@ -29,7 +29,7 @@ RULES = {
     scaffold(name).trace.format: scaffold(name).trace.limits
     for name in ("claude_code", "codex_cli", "gemini_cli", "opencode", "shell")
 }
-SESSIONS: dict[Any, bytes] = {
+CONVERSATIONS: dict[Any, bytes] = {
     "claude": traces.CLAUDE,
     "codex": traces.CODEX,
     "gemini": traces.GEMINI,
@@ -57,8 +57,8 @@ WANTED = {
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_session_is_read_in_its_order(format: TraceFormat) -> None:
-    trace = read_trace(plain_lines(SESSIONS[format]), format, RULES[format])
+def test_a_conversation_is_read_in_its_order(format: TraceFormat) -> None:
+    trace = read_trace(plain_lines(CONVERSATIONS[format]), format, RULES[format])
     assert kinds(trace) == WANTED[format].split()
     assert trace.summary.raw == 0
     assert trace.summary.ended == "done"
@@ -79,7 +79,7 @@ def test_a_session_is_read_in_its_order(format: TraceFormat) -> None:
 def test_use_is_counted_with_caches_and_thinking_in_it(
     format: TraceFormat, reads: int, cached: int | None, writes: int, cost: Any
 ) -> None:
-    summary = read_trace(plain_lines(SESSIONS[format]), format).summary
+    summary = read_trace(plain_lines(CONVERSATIONS[format]), format).summary
     assert (summary.tokens_in, summary.tokens_cached, summary.tokens_out) == (reads, cached, writes)
     assert summary.cost_usd == cost
     assert summary.tokens == reads + writes
@@ -97,7 +97,7 @@ def test_use_is_counted_with_caches_and_thinking_in_it(
 def test_a_call_is_tied_to_its_result(
     format: TraceFormat, tool: str, arguments: dict[str, str], said: str, failed: bool
 ) -> None:
-    events = read_trace(plain_lines(SESSIONS[format]), format).events
+    events = read_trace(plain_lines(CONVERSATIONS[format]), format).events
     call = next(event for event in events if event.kind == "tool_call")
     result = next(event for event in events if event.kind == "tool_result" and event.call == call.call)
     assert (call.tool, call.arguments) == (tool, arguments)
@@ -160,7 +160,7 @@ JSON = st.recursive(
 @given(st.sampled_from(FORMATS), st.data())
 def test_a_field_of_another_shape_breaks_no_reader(format: TraceFormat, data: st.DataObject) -> None:
     lines: list[Any] = []
-    for line in SESSIONS[format].splitlines():
+    for line in CONVERSATIONS[format].splitlines():
         value = json.loads(line) if line.startswith(b"{") else {}
         if value:
             value[data.draw(st.sampled_from(sorted(value)))] = data.draw(JSON)
