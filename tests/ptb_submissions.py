@@ -47,10 +47,10 @@ def edit_json(path: Path, **fields: object) -> Path:
 
 
 def gsm8k_files(folder: Path, rows: int = 5) -> dict[str, Path]:
-    """GSM8K by hand: as many test rows, and two worked examples."""
+    """GSM8K by hand: as many test rows, whose results no random model hits, and two worked examples."""
     folder.mkdir(parents=True, exist_ok=True)
     return {
-        "test": write_lines(folder / "test.jsonl", gsm8k_rows([str(number) for number in range(rows)])),
+        "test": write_lines(folder / "test.jsonl", gsm8k_rows([str(7_000_000 + number) for number in range(rows)])),
         "train": write_lines(folder / "train.jsonl", gsm8k_rows(["1", "2"])),
     }
 

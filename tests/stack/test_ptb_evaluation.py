@@ -207,6 +207,7 @@ async def test_a_version_of_a_run_is_a_model_that_can_be_scored(
 ) -> None:
     run = fresh()
     await record_batches(ledger, blobs, run, recorded_recipe(), [2], seed=run)
+    (tmp_path / "trained").mkdir()
     trainers = Trainers(ledger, blobs, tmp_path / "trained").another()
     await trainers.create(run)
     await trainers.train(run, 0)
