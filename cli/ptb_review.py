@@ -25,6 +25,11 @@ def add_parser(actions: Subparsers) -> None:
     parser.add_argument(
         "--sample", type=Path, metavar="FILE", help="write the scored answers that people are to look at still"
     )
+    parser.add_argument(
+        "--our-scorers",
+        action="store_true",
+        help="put the scorers of this Stepwell to the known cases (S1), of benchmarks that they scored",
+    )
     parser.add_argument("--all", action="store_true", help="print all evidence, and every place that it is said of")
     parser.add_argument("--json", action="store_true", help="print one JSON object, with all evidence")
     parser.set_defaults(run=run)
@@ -42,6 +47,10 @@ def run(args: argparse.Namespace) -> int:
     except (BrokenRecord, OSError) as error:
         print(f"stepwell ptb review: {error}", file=sys.stderr)
         return 2
+    if args.our_scorers:
+        from cli.ptb_own_scorers import with_our_scorers
+
+        record = with_our_scorers(record)
     found = review(record)
     if args.json:
         print(found.model_dump_json(indent=1))

@@ -9,7 +9,7 @@ import pytest
 from cli.main import main
 from stepwell.ptb.review import Audited, BrokenRecord, ReviewRecord, SetupRecord, TrialRecord, read_record
 from tests.ptb_results import write_results
-from tests.ptb_reviewed import record
+from tests.ptb_reviewed import record, setup
 
 
 def write(path: Path, whole: ReviewRecord) -> Path:
@@ -63,6 +63,19 @@ def test_the_sample_that_is_written_is_completed_by_people_and_read_again(
     assert main(["ptb", "review", str(whole), "--sample", str(sample)]) == 2
     assert "may hold what people found" in capsys.readouterr().err
     assert [json.loads(line) for line in sample.read_text(encoding="utf-8").splitlines()] == lines
+
+
+@pytest.mark.parametrize(("version", "standing"), [("number-1", "pass"), ("number-0", "unknown")])
+def test_our_scorers_are_put_to_the_known_cases_of_what_they_scored(
+    tmp_path: Path, version: str, standing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = record(setups=[setup(conformance=None)])
+    on = whole.bases[0].model_copy(update={"scorers": {"gsm8k": version, "bfcl": "call-1"}})
+    moved = [each.model_copy(update={"basis": on.key}) for each in whole.cells]
+    whole = whole.model_copy(update={"bases": (on,), "cells": tuple(moved)})
+    main(["ptb", "review", str(write(tmp_path / "a.jsonl", whole)), "--our-scorers", "--json"])
+    findings = {each["id"]: each for each in json.loads(capsys.readouterr().out)["findings"]}
+    assert findings["S1"]["standing"] == standing
 
 
 @pytest.mark.parametrize(
