@@ -1,6 +1,6 @@
 """Plots with a row for each configuration, as inline SVG: marks, intervals and bars along one axis."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -165,21 +165,20 @@ def _shade(number: int, row: PlotRow, top: float) -> str:
 
 
 def _row(row: PlotRow, axis: Axis, y: float) -> str:
-    place: Callable[[float], float] = lambda value: _x(axis, value)  # noqa: E731
     parts = [
         f'<text class="row-name" x="4" y="{y + 4}"><title>{escape(row.name)}</title>{escape(_short(row.name))}</text>',
         f'<text class="row-value end" x="{WIDTH - 4}" y="{y + 4}">{escape(row.said)}</text>',
     ]
     parts += [
-        f'<rect class="stretch {bar.kind}" x="{place(bar.start)}" y="{y - 7}" height="14" '
-        f'width="{round(place(bar.end) - place(bar.start), 1)}" data-tip="{escape(bar.tip, quote=True)}"/>'
+        f'<rect class="stretch {bar.kind}" x="{_x(axis, bar.start)}" y="{y - 7}" height="14" '
+        f'width="{round(_x(axis, bar.end) - _x(axis, bar.start), 1)}" data-tip="{escape(bar.tip, quote=True)}"/>'
         for bar in row.bars
         if bar.end > bar.start
     ]
     if row.interval is not None:
         parts.append(_interval(row.interval, axis, y))
     parts += [
-        f'<circle class="{mark.kind}" cx="{place(mark.x)}" cy="{y}" r="{2.6 if "run" in mark.kind else 4.2}" '
+        f'<circle class="{mark.kind}" cx="{_x(axis, mark.x)}" cy="{y}" r="{2.6 if "run" in mark.kind else 4.2}" '
         f'data-tip="{escape(mark.tip, quote=True)}"/>'
         for mark in row.marks
     ]
