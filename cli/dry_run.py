@@ -85,7 +85,8 @@ def _memory(plan: ClusterPlan) -> list[str]:
     return [
         _row("model", f"{plan.parameters / 1e9:.1f} billion parameters, {plan.active_parameters / 1e9:.1f} a token"),
         _row("  figures from", plan.source),
-        "memory of a GPU of the policy pool, estimated; every layer is computed again in the backward pass",
+        "memory of a GPU of the policy pool, estimated for a trainer like the reference's: copies of the model share",
+        "the optimiser and compute every layer again in the backward pass; Stepwell's own does neither",
         *(_row(f"  {name}", f"{size / GB:6.1f} GB") for name, size in parts),
         "memory of a GPU of an engine, estimated",
         *(_row(f"  {name}", f"{size / GB:6.1f} GB") for name, size in held),

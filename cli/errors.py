@@ -1,12 +1,13 @@
 """Errors that a user can do something about: their message is all that is shown."""
 
 from activities.stores import NoSuchRun
+from activities.trial_streams import NoSuchRunSet
 from activities.weights_record import NoVersion
 from cli.audit_redact import NotRedacted
-from cli.live.page_file import CannotWrite
 from cli.mlperf_files import UnusableFile
 from cli.mlperf_study import NotEnded
 from cli.step_range import NoSuchStep
+from cli.whole_file import CannotWrite
 from db.errors import (
     BlobCorrupt,
     BlobMissing,
@@ -45,6 +46,7 @@ USAGE_ERRORS = (
     NoReferenceLog,
     NoSuchLog,
     NoSuchRun,
+    NoSuchRunSet,
     NoSuchStep,
     NoSuchThing,
     NotComputable,

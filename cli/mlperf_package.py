@@ -29,6 +29,7 @@ def run(args: argparse.Namespace) -> int:
     """Writes and checks; 0 if the package will do."""
     from cli.mlperf_check import show  # imported here: they take a second, which `--help` should not
     from cli.mlperf_facts import facts_of
+    from cli.mlperf_files import UnusableFile
     from stepwell.mlperf.deriving import derive
     from stepwell.mlperf.official_checks import check_package
     from stepwell.mlperf.packaging import Result, write_package
@@ -37,7 +38,10 @@ def run(args: argparse.Namespace) -> int:
     submission = load_submission(args.submission)
     system = load_system(args.submission, submission)
     results = [Result(facts, derive(facts, submission)) for facts in facts_of(args.names)]
-    folder = write_package(args.out, results, system)
+    try:
+        folder = write_package(args.out, results, system)
+    except OSError as error:
+        raise UnusableFile(f"{args.out} cannot be written: {error.strerror}; name another with --out") from None
     verdicts = check_package(folder)
     if args.json:
         shown = [verdict.as_json() for verdict in verdicts]

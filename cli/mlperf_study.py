@@ -50,6 +50,7 @@ def add_parser(actions: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Runs what is missing of the study, and reads it."""
+    from cli.mlperf_files import write_text
     from cli.mlperf_study_table import study_lines
     from db.migrate import bring_up
     from stepwell.mlperf.convergence import reference_points, spreads
@@ -92,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             )
         except ValueError as error:
             raise RecipeError(f"{args.out} is not written: {error}") from None
-        args.out.write_text(json.dumps(points, indent=2) + "\n", encoding="utf-8")
+        write_text(args.out, json.dumps(points, indent=2) + "\n")
     return 0 if all(each.samples_to_target is not None for each in results) else 1
 
 
@@ -133,7 +134,7 @@ async def _read(addresses: "Addresses", name: str, recipe: "Recipe") -> "SeedRes
     from stepwell.events.streams import run_stream, validation_stream
     from stepwell.mlperf.convergence import Evaluation, SeedResult
     from stepwell.recipe.loading import RecipeError
-    from stepwell.rl.passk import pass_all_k
+    from stepwell.rl.passk import pass_rates
     from workers.runs import digest_today
 
     async with open_reader(addresses) as reader:
@@ -150,14 +151,9 @@ async def _read(addresses: "Addresses", name: str, recipe: "Recipe") -> "SeedRes
             assert last is not None
             closed = last.event
             assert isinstance(closed, ValidationClosed), f"validation {event.version} is recorded and not closed"
-            whole = [
-                pass_all_k(graded, passed, min(event.k, graded))
-                for passed, graded in zip(closed.passed, closed.graded, strict=True)
-                if graded
-            ]
-            evaluations.append(
-                Evaluation(event.version, event.k, event.pass_1, event.pass_k, sum(whole) / max(1, len(whole)))
-            )
+            rates = pass_rates(closed.passed, closed.graded)
+            whole = 0.0 if rates is None else rates.pass_all.value
+            evaluations.append(Evaluation(event.version, event.k, event.pass_1, event.pass_k, whole))
     assert recipe.validation.target is not None
     return SeedResult(
         seed=recipe.run.seed,

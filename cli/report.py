@@ -41,8 +41,9 @@ def add_parser(subparsers: Subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Writes the page; 0 if it stands."""
     from cli.live import summary  # imported here: they take a second, which `--help` should not
-    from cli.live.page_file import CannotWrite, default_page
+    from cli.live.page_file import default_page
     from cli.services_to_read import services_to_read
+    from cli.whole_file import CannotWrite
     from stepwell.report.snapshot import snapshot
 
     page: Path | None = args.output or (None if args.json else default_page(args.name))

@@ -15,7 +15,7 @@ from workers.lifetime import OrphanError, die_with_parent, leave, on_stop_signal
 from workers.services.addresses import Addresses, resolve
 from workers.watchdog import Watchdog
 
-KINDS = ("control", "trainer", "engine", "sandbox")
+KINDS = ("control", "trainer", "engine", "sandbox", "trial")
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -30,7 +30,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--take-over", action="store_true", help="a control worker decides, though a newer build took over from its own"
     )
-    parser.add_argument("--concurrency", type=int, default=64, help="rollouts at once in a sandbox worker")
+    parser.add_argument("--concurrency", type=int, default=64, help="rollouts, or trials, at once in a worker")
     parser.add_argument("--parent", type=int, help="die when this process does, which must be the parent")
     parser.add_argument("--beats", type=int, metavar="FD", help="pipe into which the event loop beats once a second")
     parser.set_defaults(run=run)
@@ -90,6 +90,10 @@ def _worker(arguments: argparse.Namespace) -> Callable[[Addresses], Awaitable[No
         from workers.engine import run_engine
 
         return partial(run_engine, run=arguments.run_name, host=arguments.host)
+    if arguments.kind == "trial":
+        from workers.trial import run_trials
+
+        return partial(run_trials, concurrency=arguments.concurrency)
     from workers.sandbox import run_sandbox
 
     return partial(run_sandbox, concurrency=arguments.concurrency)

@@ -15,18 +15,21 @@ OWNERS: dict[str, str] = {
     "deleted": "control",
     "prompt": "control",
     "validation": "control",
-    "trial": "control",
     "rollout": "sandbox",
     "verdict": "sandbox",
     "weights": "trainer",
     "engine": "engine",
+    "run-set": "trial",
+    "trial": "trial",
     "quarantine": "operator",
+    "override": "operator",
     "test": "test",
 }
 """Kind of actor by kind of stream (the stream's name up to its first slash). A prompt group appends its prompt's fate,
 a rollout's attempt the rollout, the grader the verdict, the trainer every weight version, an engine its own life; the
 run's workflow, through activities of the control worker, the run and what its operators asked. A quarantine is declared
-by an operator, mostly of a run that is over and has no workflow any more; nothing of the run depends on it."""
+by an operator, mostly of a run that is over and has no workflow any more; nothing of the run depends on it. So is an
+override of what a trial's judges found."""
 
 ACTORS = frozenset(OWNERS.values())
 """Kinds of actor. Of what a run does an operator appends nothing: operators ask, and the run's workflow records what it

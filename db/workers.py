@@ -51,7 +51,7 @@ class WorkerAddress(NamedTuple):
     worker_id: str
     """Id, unique a process: `<kind>-<8 hex digits>`."""
     kind: str
-    """`control`, `trainer`, `engine` or `sandbox`."""
+    """`control`, `trainer`, `engine`, `sandbox` or `trial`."""
     run: str | None
     """The only run that it serves; None: any."""
     queue: str

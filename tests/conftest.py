@@ -22,6 +22,7 @@ pytest_plugins = (
     "tests.stack.rollout_stage",
     "tests.stack.harness_stage",
     "tests.stack.small_images",
+    "tests.stack.small_trials",
     "tests.stack.tiny_run",
     "tests.stack.steering",
 )

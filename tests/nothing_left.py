@@ -71,7 +71,9 @@ def _processes(mark: str) -> list[str]:
 
 
 def _control_groups() -> list[str]:
-    return [str(folder) for folder in Path("/sys/fs/cgroup").glob(f"**/stepwell-{os.getpid()}-*")]
+    own = f"stepwell-{os.getpid()}-"
+    # Walked, since a glob breaks off where somebody else's group vanishes meanwhile.
+    return [f"{at}/{name}" for at, below, _ in os.walk("/sys/fs/cgroup") for name in below if name.startswith(own)]
 
 
 def _networks() -> list[str]:

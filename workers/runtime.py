@@ -41,7 +41,7 @@ from workers.presence import present
 from workers.services.addresses import Addresses
 from workers.services.home import Home
 
-WorkerKind = Literal["control", "trainer", "engine", "sandbox"]
+WorkerKind = Literal["control", "trainer", "engine", "sandbox", "trial"]
 
 GRACE = timedelta(seconds=5)
 """How long a stopping worker lets its activities go on; they are taken up elsewhere after it."""
@@ -177,10 +177,40 @@ async def serve(
         deployment: its build, for a worker with workflows.
         polling: called once polls are under way.
     """
-    check_activities(activities)
     stop = asyncio.Event()
     on_stop_signals(stop.set)
-    worker = Worker(
+    worker = make_worker(
+        client,
+        queue,
+        activities,
+        workflows=workflows,
+        concurrency=concurrency,
+        pollers=pollers,
+        deployment=deployment,
+    )
+    async with worker:
+        if polling is not None:
+            await polling()
+        await stop.wait()
+
+
+def make_worker(
+    client: Client,
+    queue: str,
+    activities: Sequence[Callable[..., Any]],
+    *,
+    workflows: Sequence[type] = (),
+    concurrency: int = 100,
+    pollers: int = 4,
+    deployment: WorkerDeploymentConfig | None = None,
+) -> Worker:
+    """A worker on one queue, which polls while it is entered, and ends within the grace. Arguments as of `serve`.
+
+    Raises:
+        WrongActivity: an activity is not as it is declared.
+    """
+    check_activities(activities)
+    return Worker(
         client,
         task_queue=queue,
         activities=activities,
@@ -198,7 +228,3 @@ async def serve(
         build_id=None if deployment else build_id(),
         interceptors=[BeatingInterceptor()],
     )
-    async with worker:
-        if polling is not None:
-            await polling()
-        await stop.wait()

@@ -41,10 +41,21 @@ from stepwell.contracts.run import (
     WatchReport,
     WatchRequest,
 )
+from stepwell.contracts.trial import (
+    AbandonRequest,
+    CheckRequest,
+    Host,
+    RestartRequest,
+    RunSetRef,
+    RunSetStanding,
+    TrialRef,
+    TrialStanding,
+)
 
 CONTROL_QUEUE = "control"
 SANDBOX_QUEUE = "sandbox"
 TRAINER_QUEUE = "trainer"
+TRIAL_QUEUE = "trial"
 
 QUEUE_DEADLINE = timedelta(days=2)
 """Longest that an activity may wait for workers and retries together: no state is without a durable deadline."""
@@ -60,6 +71,8 @@ NOT_RETRYABLE = [
     "RecipeError",
     "WrongDemonstration",
     "UnsupportedModel",
+    "AgentHostDied",
+    "PromptContradicts",
 ]
 """Failures that would only repeat."""
 
@@ -92,6 +105,8 @@ class ActivitySpec(Generic[InputT, OutputT]):
         queue: str | None = None,
         attempt: timedelta | None = None,
         attempts: int | None = None,
+        pickup: timedelta | None = None,
+        deadline: timedelta = QUEUE_DEADLINE,
         summary: str | None = None,
     ) -> OutputT:
         """Schedules the activity from a workflow and waits for it.
@@ -101,6 +116,8 @@ class ActivitySpec(Generic[InputT, OutputT]):
             queue: the worker's own queue, where the declaration names none.
             attempt: another deadline of one attempt.
             attempts: another budget of attempts.
+            pickup: another longest wait for a worker.
+            deadline: another deadline of workers and retries together.
             summary: a line for the Temporal UI.
 
         Raises:
@@ -113,8 +130,8 @@ class ActivitySpec(Generic[InputT, OutputT]):
             result_type=self.output_type,
             start_to_close_timeout=attempt or self.attempt,
             heartbeat_timeout=self.heartbeat,
-            schedule_to_close_timeout=QUEUE_DEADLINE,
-            schedule_to_start_timeout=self.pickup,
+            schedule_to_close_timeout=deadline,
+            schedule_to_start_timeout=pickup or self.pickup,
             retry_policy=RetryPolicy(
                 initial_interval=timedelta(milliseconds=500),
                 backoff_coefficient=2.0,
@@ -186,6 +203,25 @@ LOAD_WEIGHTS = ActivitySpec(
     pickup=ENGINE_BEAT,
 )
 
+TRIAL_BEAT = timedelta(seconds=10)
+"""Detection time of a dead trial worker."""
+HOST_ATTEMPT = timedelta(hours=4)
+"""Enough to hash, read and judge what an agent leaves."""
+FOLD_RUN_SET = ActivitySpec("fold_run_set", TRIAL_QUEUE, RunSetRef, RunSetStanding, LEDGER_ATTEMPT, TRIAL_BEAT)
+FINISH_RUN_SET = ActivitySpec("finish_run_set", TRIAL_QUEUE, RunSetRef, RunSetRef, LEDGER_ATTEMPT, TRIAL_BEAT)
+FOLD_TRIAL = ActivitySpec("fold_trial", TRIAL_QUEUE, TrialRef, TrialStanding, LEDGER_ATTEMPT, TRIAL_BEAT)
+RESTART_TRIAL = ActivitySpec("restart_trial", TRIAL_QUEUE, RestartRequest, TrialStanding, LEDGER_ATTEMPT, TRIAL_BEAT)
+ABANDON_TRIAL = ActivitySpec("abandon_trial", TRIAL_QUEUE, AbandonRequest, TrialRef, LEDGER_ATTEMPT, TRIAL_BEAT)
+PREPARE_TRIAL = ActivitySpec("prepare_trial", TRIAL_QUEUE, TrialRef, Host, HOST_ATTEMPT, TRIAL_BEAT)
+SCORE_SUBMISSION = ActivitySpec("score_submission", TRIAL_QUEUE, TrialRef, TrialRef, HOST_ATTEMPT, TRIAL_BEAT)
+CLOSE_TRIAL = ActivitySpec("close_trial", TRIAL_QUEUE, TrialRef, TrialRef, LEDGER_ATTEMPT, TRIAL_BEAT)
+TEST_ENVIRONMENT = ActivitySpec("test_environment", None, TrialRef, TrialRef, timedelta(minutes=30), TRIAL_BEAT)
+RUN_AGENT = ActivitySpec("run_agent", None, TrialRef, TrialRef, HOST_ATTEMPT, TRIAL_BEAT)
+"""Its attempts are without number: each takes the agent up where the last one left it, or finds its host lost."""
+TAKE_SUBMISSION = ActivitySpec("take_submission", None, TrialRef, TrialRef, HOST_ATTEMPT, TRIAL_BEAT)
+CHECK_SUBMISSION = ActivitySpec("check_submission", None, CheckRequest, TrialRef, HOST_ATTEMPT, TRIAL_BEAT)
+JUDGE_TRIAL = ActivitySpec("judge_trial", None, TrialRef, TrialRef, HOST_ATTEMPT, TRIAL_BEAT)
+
 ALL_ACTIVITIES = (
     FOLD_RUN,
     DISPATCH_STEP,
@@ -207,5 +243,18 @@ ALL_ACTIVITIES = (
     CREATE_POLICY,
     TRAIN_STEP,
     LOAD_WEIGHTS,
+    FOLD_RUN_SET,
+    FINISH_RUN_SET,
+    FOLD_TRIAL,
+    RESTART_TRIAL,
+    ABANDON_TRIAL,
+    PREPARE_TRIAL,
+    SCORE_SUBMISSION,
+    CLOSE_TRIAL,
+    TEST_ENVIRONMENT,
+    RUN_AGENT,
+    TAKE_SUBMISSION,
+    CHECK_SUBMISSION,
+    JUDGE_TRIAL,
 )
 """All of the above."""

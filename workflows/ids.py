@@ -19,3 +19,18 @@ def validation_id(run: str, scope: str) -> str:
 def run_of(workflow_id: str) -> str:
     """Name of the run that a workflow belongs to; a run's name has no slash."""
     return workflow_id.split("/")[1]
+
+
+def run_set_id(run_set: str) -> str:
+    """Workflow id of a set of benchmark trials."""
+    return f"stepwell-ptb/{run_set}"
+
+
+def trial_id(run_set: str, cell: str) -> str:
+    """Workflow id of a trial."""
+    return f"stepwell-ptb/{run_set}/{cell}"
+
+
+def trial_host_queue(host: str) -> str:
+    """Task queue of what must be done where an agent's files lie."""
+    return f"trial-{host}"

@@ -4,17 +4,24 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field
 
+from stepwell.events.agent_ended import AgentEnded
+from stepwell.events.agent_restarted import AgentRestarted
+from stepwell.events.agent_started import AgentStarted
 from stepwell.events.attempt_opened import AttemptOpened
 from stepwell.events.base import Event
+from stepwell.events.check_reached import CheckReached
 from stepwell.events.checkpoint_saved import CheckpointSaved
 from stepwell.events.engine_started import EngineStarted
+from stepwell.events.environment_tested import EnvironmentTested
 from stepwell.events.group_closed import GroupClosed
 from stepwell.events.group_opened import GroupOpened
 from stepwell.events.head_signed import HeadSigned
 from stepwell.events.history_archived import HistoryArchived
 from stepwell.events.hold_raised import HoldRaised
+from stepwell.events.judgement_reached import JudgementReached
 from stepwell.events.key_declared import KeyDeclared
 from stepwell.events.operator_acted import OperatorActed
+from stepwell.events.pass_scored import PassScored
 from stepwell.events.payload_deleted import PayloadDeleted
 from stepwell.events.prompt_replaced import PromptReplaced
 from stepwell.events.rollout_cleared import RolloutCleared
@@ -27,12 +34,21 @@ from stepwell.events.rows_recorded import RowsRecorded
 from stepwell.events.run_created import RunCreated
 from stepwell.events.run_finished import RunFinished
 from stepwell.events.run_forked import RunForked
+from stepwell.events.run_set_created import RunSetCreated
+from stepwell.events.run_set_finished import RunSetFinished
 from stepwell.events.stall_began import StallBegan
 from stepwell.events.stall_ended import StallEnded
 from stepwell.events.step_admitted import StepAdmitted
 from stepwell.events.step_completed import StepCompleted
 from stepwell.events.step_dispatched import StepDispatched
 from stepwell.events.step_trained import StepTrained
+from stepwell.events.submission_evaluated import SubmissionEvaluated
+from stepwell.events.submission_taken import SubmissionTaken
+from stepwell.events.trial_abandoned import TrialAbandoned
+from stepwell.events.trial_created import TrialCreated
+from stepwell.events.trial_overridden import TrialOverridden
+from stepwell.events.trial_prepared import TrialPrepared
+from stepwell.events.trial_scored import TrialScored
 from stepwell.events.turn_recorded import TurnRecorded
 from stepwell.events.usage_recorded import UsageRecorded
 from stepwell.events.validation_closed import ValidationClosed
@@ -43,16 +59,23 @@ from stepwell.events.version_attested import VersionAttested
 from stepwell.events.version_created import VersionCreated
 
 AnyEvent = Annotated[
-    AttemptOpened
+    AgentEnded
+    | AgentRestarted
+    | AgentStarted
+    | AttemptOpened
+    | CheckReached
     | CheckpointSaved
     | EngineStarted
+    | EnvironmentTested
     | GroupClosed
     | GroupOpened
     | HeadSigned
     | HistoryArchived
     | HoldRaised
+    | JudgementReached
     | KeyDeclared
     | OperatorActed
+    | PassScored
     | PayloadDeleted
     | PromptReplaced
     | RolloutCleared
@@ -65,12 +88,21 @@ AnyEvent = Annotated[
     | RunCreated
     | RunFinished
     | RunForked
+    | RunSetCreated
+    | RunSetFinished
     | StallBegan
     | StallEnded
     | StepAdmitted
     | StepCompleted
     | StepDispatched
     | StepTrained
+    | SubmissionEvaluated
+    | SubmissionTaken
+    | TrialAbandoned
+    | TrialCreated
+    | TrialOverridden
+    | TrialPrepared
+    | TrialScored
     | TurnRecorded
     | UsageRecorded
     | ValidationClosed

@@ -16,7 +16,7 @@ class AttemptOpened(Event):
     worker: str
     """Who: host and process."""
     resumed_at: int
-    """Recorded turns found when it began."""
+    """Recorded turns found when it began; of a benchmark trial, recorded events."""
 
     def key(self) -> str:
         return f"attempt/{self.attempt}"

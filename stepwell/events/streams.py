@@ -116,3 +116,18 @@ def engine_stream(run: str, engine: str) -> str:
 def verdict_stream(verdict_key: str) -> str:
     """The one verdict on a tree: shared by all rollouts, groups and runs that arrive at it."""
     return f"verdict/{verdict_key}"
+
+
+def run_set_stream(run_set: str) -> str:
+    """A set of benchmark trials."""
+    return f"run-set/{run_set}"
+
+
+def trial_stream(run_set: str, cell: str) -> str:
+    """One trial of it."""
+    return f"trial/{run_set}/{cell}"
+
+
+def override_stream(run_set: str, cell: str) -> str:
+    """What persons decided otherwise than a trial's checks and judges."""
+    return f"override/{run_set}/{cell}"

@@ -147,11 +147,24 @@ def _rollouts(recipe: Recipe) -> Rollouts:
 
 
 def _differences(recipe: Recipe) -> list[str]:
-    """Keys whose values the closed division fixes, where they are others."""
-    batch, schedule = recipe.batch, recipe.plan().validation
-    fixed: list[tuple[str, float | str | bool | None, float | str | bool]] = [
+    """Keys whose values checker, rules or reference fix for the closed division, where they are others."""
+    batch, schedule, rl = recipe.batch, recipe.plan().validation, recipe.rl
+    fixed: list[tuple[str, float | str | bool | None, float | str | bool | None]] = [
         ("run.samples_per_prompt", recipe.run.samples_per_prompt, 16),
         ("run.max_staleness", recipe.run.max_staleness, 1),
+        ("rl.loss", rl.loss, "grpo"),
+        ("rl.loss_agg_mode", rl.loss_agg_mode, "token_mean"),
+        ("rl.baseline", rl.baseline, "leave_one_out"),
+        ("rl.normalise", rl.normalise, "baseline_std"),
+        ("rl.shuffle_rewards", rl.shuffle_rewards, False),
+        ("rl.overlong_filtering", rl.overlong_filtering, True),
+        ("rl.overlong_buffer_length", rl.overlong_buffer_length, None),
+        ("rl.force_on_policy_ratio", rl.force_on_policy_ratio, True),
+        ("rl.importance", rl.importance, "seq_mask_tis"),
+        ("rl.importance_min", rl.importance_min, 0.999),
+        ("rl.importance_max", rl.importance_max, 1.002),
+        ("rl.mismatch_max", rl.mismatch_max, 2.0),
+        ("trainer.freeze_router", recipe.trainer.freeze_router, True),
         ("optimiser.learning_rate", recipe.optimiser.learning_rate, base_learning_rate(batch)),
         ("optimiser.max_grad_norm", recipe.optimiser.max_grad_norm, gradient_clip_norm(batch)),
         ("optimiser.beta1", recipe.optimiser.beta1, 0.9),
@@ -163,6 +176,7 @@ def _differences(recipe: Recipe) -> list[str]:
         ("agent.max_context_tokens", recipe.agent.max_context_tokens, 65_536),
         ("agent.max_turns", recipe.agent.max_turns, 30),
         ("agent.wall_clock_s", recipe.agent.wall_clock_s, 1800.0),
+        ("agent.command_timeout_s", recipe.agent.command_timeout_s, 60.0),
         ("sampling.temperature", recipe.sampling.temperature, 1.0),
         ("sampling.top_p", recipe.sampling.top_p, 1.0),
         ("validation.tasks", recipe.validation.tasks, 251),
@@ -177,7 +191,7 @@ def _differences(recipe: Recipe) -> list[str]:
     return [f"{key} is {found}, the benchmark has {wanted}" for key, found, wanted in fixed if not _same(found, wanted)]
 
 
-def _same(found: float | str | bool | None, wanted: float | str | bool) -> bool:
+def _same(found: float | str | bool | None, wanted: float | str | bool | None) -> bool:
     if isinstance(wanted, float) and isinstance(found, int | float):
         return abs(found - wanted) <= RELATIVE * abs(wanted)
     return found == wanted

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from stepwell.mlperf.recipe_settings import data_parallelism
+
 LEAST_CONVERGED = 3
 """The checker leaves out a point's best and worst run, and needs one more."""
 PRECISION = {"bfloat16": "BF16", "float32": "FP32"}
@@ -111,7 +113,7 @@ def reference_points(
             f"{LEAST_CONVERGED}: run more seeds, or longer ones"
         )
     run, batch = recipe["run"], results[0].batch
-    replicas = recipe["trainer"]["ranks"]
+    replicas = data_parallelism(recipe)
     point = {
         "Benchmark": benchmark,
         "Creator": creator,

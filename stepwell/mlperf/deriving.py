@@ -37,12 +37,15 @@ from stepwell.mlperf.benchmark_log import (
 from stepwell.mlperf.recipe_settings import CHANGEABLE, data_parallelism, required, settings_of, value_at
 from stepwell.mlperf.submission import Submission, allowed
 from stepwell.rl.batching import BatchManifest
+from stepwell.rl.passk import pass_rates
 from stepwell.tasks.manifest import TaskManifest
 
 E = TypeVar("E", bound=Event)
 
 METRICS = {"loss": "reduced_train_loss", "loss_tokens": "global_valid_toks"}
 """Names that the reference gives to our metrics; the others keep their own."""
+_DIGITS = 6
+"""Of an interval's ends: another processor may add up the last bits otherwise, and a log must come out the same."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -126,9 +129,20 @@ def _began(facts: RunFacts) -> Place:
 
 
 def _stop(facts: RunFacts, evaluations: Iterable[Evaluation], *, is_offline: bool) -> Stop:
-    """Where the lowest version passed: inline when its result was known, offline when its weights were made."""
+    """Where the lowest version passed: inline when its result was known, offline when its weights were made, which is
+    not known until all versions are evaluated, in whatever order.
+
+    Raises:
+        NotLoggable: the run is under way, or the version that passed was not made by it.
+    """
     target = required(facts.recipe, "validation.target")
     passed = [each for each in evaluations if each.version > 0 and each.pass_k > target]
+    finished = facts.every(RunFinished)
+    if is_offline and not finished:
+        raise NotLoggable(
+            f"{facts.run} is still under way: offline, a version that is yet to be evaluated may have passed before; "
+            "log it when the run has ended"
+        )
     if passed:
         first = passed[0]
         made = {event.version: place for place, event in facts.every(StepTrained)}
@@ -136,7 +150,7 @@ def _stop(facts: RunFacts, evaluations: Iterable[Evaluation], *, is_offline: boo
             raise NotLoggable(f"weights/{facts.run} has no StepTrained of version {first.version}, which was validated")
         place = made[first.version] if is_offline else first.recorded
         return Stop(Status.SUCCESS, first.version, place)
-    for place, event in facts.every(RunFinished):
+    for place, event in finished:
         return Stop(Status.ABORTED, event.version, place)
     raise NotLoggable(
         f"{facts.run} is still under way: no version is above validation.target = {target}, and the run has not "
@@ -271,6 +285,12 @@ def _evaluations(facts: RunFacts) -> list[Evaluation]:
 
 
 def _closed(place: Place, event: ValidationClosed) -> Stats:
-    """pass@1, the mean over samples, and pass^k, the share of tasks that all samples pass."""
-    whole = sum(passed == event.k for passed in event.passed) / len(event.passed)
-    return Stats({"pass_1": event.pass_1, "pass_k": event.pass_k, "pass_all_k": whole}, "passed, pass_1, pass_k", place)
+    """pass@k, pass@1 (the mean over samples) and pass^k (the share of tasks that all samples pass), each with its 95 %
+    interval."""
+    numbers = {"pass_1": event.pass_1, "pass_k": event.pass_k}
+    rates = pass_rates(event.passed, event.graded)
+    if rates is not None:
+        numbers["pass_all_k"] = rates.pass_all.value
+        for name, each in (("pass_1", rates.pass_1), ("pass_k", rates.pass_k), ("pass_all_k", rates.pass_all)):
+            numbers |= {f"{name}_low": round(each.low, _DIGITS), f"{name}_high": round(each.high, _DIGITS)}
+    return Stats(numbers, "passed, graded, pass_1, pass_k", place)

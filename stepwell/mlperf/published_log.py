@@ -1,7 +1,10 @@
 """Reads a log that somebody else wrote."""
 
 import json
-from typing import Any
+from typing import Any, cast
+
+_PARTS = ("key", "value", "time_ms", "metadata")
+"""Of every line."""
 
 
 class NoReferenceLog(ValueError):
@@ -28,7 +31,10 @@ class PublishedLog:
                 read = json.loads(record)
             except ValueError as error:
                 raise NoReferenceLog(f"line {number} cannot be read: {error}") from None
-            self.lines.append(read)
+            missing = _PARTS if not isinstance(read, dict) else [part for part in _PARTS if part not in read]
+            if missing:
+                raise NoReferenceLog(f"line {number} has no {', '.join(missing)}: it is no line of a benchmark log")
+            self.lines.append(cast(dict[str, Any], read))
 
     def every(self, key: str) -> list[dict[str, Any]]:
         """Lines of a key."""

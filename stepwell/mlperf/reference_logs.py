@@ -34,7 +34,7 @@ from stepwell.events.run_finished import RunEnd
 from stepwell.events.streams import run_stream, validation_stream, weights_stream
 from stepwell.mlperf import DECIDING
 from stepwell.mlperf.deriving import METRICS, RunFacts
-from stepwell.mlperf.published_log import PublishedLog
+from stepwell.mlperf.published_log import NoReferenceLog, PublishedLog
 from stepwell.mlperf.submission import Submission
 from stepwell.tasks.manifest import TaskEntry, TaskManifest
 
@@ -156,7 +156,7 @@ class _Scribe:
         self._batch: int = log.setting("global_batch_size")
 
     def write(self) -> list[tuple[Envelope, Event]]:
-        """All of it."""
+        """All of it. Raises NoReferenceLog: a line is missing."""
         log, run, weights = self._log, run_stream(self._run), weights_stream(self._run)
         recipe = _recipe(log, len(self._tasks.main))
         created = RunCreated(
@@ -172,8 +172,14 @@ class _Scribe:
             if "reward" in numbers:
                 self._tell(line, run, self._admitted(version - 1, numbers))
             self._tell(line, weights, _trained(version, numbers))
-        for opened, accuracy in zip(log.every("eval_start"), log.every("eval_accuracy"), strict=True):
-            self._validated(opened, accuracy)
+        opened, scored = log.every("eval_start"), log.every("eval_accuracy")
+        if len(opened) != len(scored):
+            raise NoReferenceLog(
+                f"the log begins {len(opened)} evaluation(s) and has the accuracy of {len(scored)}: it breaks off in "
+                "one, or is another benchmark's"
+            )
+        for opening, accuracy in zip(opened, scored, strict=True):
+            self._validated(opening, accuracy)
         stop = log.first("run_stop")
         is_success = stop["metadata"]["status"] == "success"
         last = stop["metadata"]["samples_count"] // self._batch

@@ -129,6 +129,8 @@ SYSTEM_FIELDS = (
     "sw_notes",
 )
 """What a system description must say, besides who submits and in which division."""
+SYSTEM_COUNTS = ("number_of_nodes", "host_processors_per_node", "accelerators_per_node")
+"""Those of which the official summary of results makes whole numbers."""
 AVAILABILITY = ("Available on-premise", "Available cloud", "Research, Development, or Internal (RDI)", "Preview")
 """What its `status` may be."""
 
@@ -137,7 +139,7 @@ def load_system(path: Path, submission: Submission) -> Mapping[str, str]:
     """The system description: the table `[system]`, with who submits and in which division.
 
     Raises:
-        SubmissionError: a field is missing, unknown, or no string.
+        SubmissionError: a field is missing, unknown, no string, or no number where one is wanted.
     """
     table = _table(path, "system")
     wrong = [f"  {name}: missing; a string, which may be empty" for name in SYSTEM_FIELDS if name not in table]
@@ -146,6 +148,8 @@ def load_system(path: Path, submission: Submission) -> Mapping[str, str]:
             wrong.append(f"  {name}: unknown field{_hint(name, SYSTEM_FIELDS)}")
         elif not isinstance(value, str):
             wrong.append(f"  {name} = {value!r}: a string is wanted, in quotes")
+        elif name in SYSTEM_COUNTS and not (value.isascii() and value.isdecimal()):
+            wrong.append(f"  {name} = {value!r}: a whole number is wanted, in quotes")
     if table.get("status", AVAILABILITY[0]) not in AVAILABILITY:
         wrong.append(f"  status = {table['status']!r}: allowed are {', '.join(map(repr, AVAILABILITY))}")
     name = table.get("system_name", "one")

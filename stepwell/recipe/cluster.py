@@ -4,6 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from stepwell.policy.trainers.megatron.layout import Layout
 from stepwell.recipe.model_shape import ModelShape
 from stepwell.recipe.sections import Section
 
@@ -134,6 +135,37 @@ def refuse_contradictions(
             f"the generation pool has {cluster.generation_gpus} GPUs and an engine {engine_gpus}, but engines is "
             f"{engines}: wanted {cluster.generation_gpus / engine_gpus:g}"
         )
+
+
+def refuse_other_layout(cluster: ClusterSection, layout: Layout) -> None:
+    """Refuses a trainer that cuts the model otherwise than the pool is laid out.
+
+    Args:
+        cluster: The cluster.
+        layout: The trainer's, of `trainer.backend = "megatron"`.
+
+    Raises:
+        ValueError: which key, its value, what is allowed, and what to do.
+    """
+    pool, copies = cluster.policy, cluster.data_parallel
+    wanted = [
+        ("tensor_parallel", layout.tensor, pool.tensor_parallel, "cluster.policy.tensor_parallel says so"),
+        (
+            "data_parallel",
+            layout.data,
+            copies,
+            f"the {cluster.policy_gpus} GPUs of cluster.policy hold the model that often, {cluster.replica_gpus} each",
+        ),
+    ]
+    if pool.tensor_parallel % pool.expert_parallel == 0:  # another is more than a trainer's key can say
+        asks = "cluster.policy.expert_parallel says so"
+        wanted.append(("expert_parallel", layout.expert, pool.expert_parallel, asks))
+    for key, found, allowed, why in wanted:
+        if found != allowed:
+            raise ValueError(
+                f"trainer.{key} is {found}, allowed: {allowed}, since {why}; set trainer.{key} = {allowed}, or change "
+                "cluster.policy"
+            )
 
 
 def _refuse_expert_parallel(name: str, parts: int, shape: ModelShape) -> None:

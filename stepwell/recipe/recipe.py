@@ -12,8 +12,9 @@ from stepwell.policy.engines.config import EngineConfig
 from stepwell.policy.micro.config import MicroModelConfig, WarmUpConfig
 from stepwell.policy.micro.shipped import shipped
 from stepwell.policy.trainers.megatron.layout import Counts
-from stepwell.recipe.cluster import ClusterSection, refuse_contradictions
-from stepwell.recipe.model_shape import differences
+from stepwell.policy.trainers.router_names import NO_ROUTER
+from stepwell.recipe.cluster import ClusterSection, refuse_contradictions, refuse_other_layout
+from stepwell.recipe.model_shape import ModelShape, differences
 from stepwell.recipe.policies import FolderPolicy, Smollm2Policy, WarmUpSection, refuse_useless_warm_up
 from stepwell.recipe.sections import (
     BANDS,
@@ -112,6 +113,8 @@ class Recipe(Section):
             self._fits_shipped(self.policy)
         if isinstance(self.policy, MicroPolicy):
             self._fits_micro(self.policy.warm_up.model)
+        if isinstance(self.policy, FolderPolicy) and self.policy.shape is not None:
+            self._fits_shape(self.policy.shape)
         if self.cluster is not None:
             self._fits_cluster(self.cluster)
         if self.warm_up is not None:
@@ -140,6 +143,10 @@ class Recipe(Section):
         counts = Counts(model.heads, model.kv_heads, model.feed_forward, model.vocabulary)
         if self.trainer.layout is not None and (refusal := self.trainer.layout.refusal(counts)):
             raise ValueError(refusal)
+
+    def _fits_shape(self, shape: ModelShape) -> None:
+        if self.trainer.freeze_router and shape.experts is None:
+            raise ValueError(NO_ROUTER)
 
     def _fits_schedule(self) -> None:
         first = self.plan().validation.first
@@ -183,6 +190,8 @@ class Recipe(Section):
             engines=self.engines,
             engine_gpus=self.engine.tensor_parallel or 1,
         )
+        if self.trainer.layout is not None:
+            refuse_other_layout(cluster, self.trainer.layout)
 
     @property
     def batch(self) -> int:

@@ -12,13 +12,15 @@ function leave() {
   near = null;
 }
 
-function nearest(points, x, y) {
+function nearest(points, x, y, inRows) {
   let found = null;
   let least = Infinity;
   for (const point of points) {
     const box = point.getBoundingClientRect();
-    // Along x first: a reader moves along the curve, not onto it.
-    const distance = Math.abs(box.x + box.width / 2 - x) * 4 + Math.abs(box.y + box.height / 2 - y);
+    // Along x first: a reader moves along the curve, not onto it. Among rows, the row first.
+    const across = Math.abs(box.x + box.width / 2 - x);
+    const down = Math.abs(box.y + box.height / 2 - y);
+    const distance = inRows ? across + down * 8 : across * 4 + down;
     if (distance < least) [found, least] = [point, distance];
   }
   return found;
@@ -39,7 +41,8 @@ function show(point) {
 
 for (const drawing of document.querySelectorAll(".chart svg")) {
   const points = [...drawing.querySelectorAll("[data-tip]")];
-  const move = (event) => show(nearest(points, event.clientX, event.clientY));
+  const inRows = drawing.classList.contains("rows");
+  const move = (event) => show(nearest(points, event.clientX, event.clientY, inRows));
   drawing.addEventListener("pointermove", move);
   drawing.addEventListener("pointerdown", move);
   drawing.addEventListener("pointerleave", leave);

@@ -1,13 +1,10 @@
 """The page at the end of a run: one HTML file that needs no network, reads without a script, and prints.
 
-Its policy forbids every other source, so a transcript's text can load and run nothing.
+A transcript's text can load and run nothing (`document`).
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from html import escape
-from importlib import resources
 
 from stepwell.audit.provenance.overview import Overview
 from stepwell.health.usage import amount_words
@@ -15,6 +12,7 @@ from stepwell.report.budgets import budgets_table
 from stepwell.report.cover import TimeSplit
 from stepwell.report.curves import curves
 from stepwell.report.digests import short_digests
+from stepwell.report.document import document
 from stepwell.report.examples import Transcript
 from stepwell.report.failures import disturbances_table, ends_table, failures_table
 from stepwell.report.fate_tables import fates_table, lengths_table
@@ -54,26 +52,10 @@ def render_page(
         provenance: Where its last score comes from.
         verified: What an audit said of it just now, if there was one.
     """
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = f"default-src 'none'; img-src data:; style-src '{_source(style)}'; script-src '{_source(script)}'"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<link rel="icon" href="data:,">
-<title>{escape(picture.run)} · Stepwell</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1>{escape(picture.run)}</h1>
+    header = f"""<h1>{escape(picture.run)}</h1>
 {_lead(picture, verified)}{_tainted(provenance)}
-{_numbers(picture)}
-</header>
-<main>
-<h2>Learning</h2>
+{_numbers(picture)}"""
+    main = f"""<h2>Learning</h2>
 <div class="charts">{"".join(chart.figure() for chart in curves(picture))}</div>
 <h2>Validations</h2>
 <div class="panel">{validations_table(picture)}</div>
@@ -95,22 +77,8 @@ def render_page(
 <div class="panel">{verified_section(picture.run, picture.head_seq, picture.head_hash, verified)}</div>
 <h2>Details</h2>
 <details><summary>Every step</summary>{steps_table(picture)}</details>
-<details><summary>Resolved recipe</summary><pre>{escape(recipe_lines(picture.recipe))}</pre></details>
-</main>
-<footer>{_footer(picture)}</footer>
-<script>{script}</script>
-</body>
-</html>
-"""
-
-
-def _asset(name: str) -> str:
-    return resources.files("stepwell.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _source(text: str) -> str:
-    """A script or style in the page's policy: by its digest, so that no other runs."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+<details><summary>Resolved recipe</summary><pre>{escape(recipe_lines(picture.recipe))}</pre></details>"""
+    return document(picture.run, header=header, main=main, footer=_footer(picture))
 
 
 def _lead(picture: RunPicture, verified: Verified | None) -> str:

@@ -8,48 +8,27 @@ no capabilities, one writable folder, the work tree, which is an overlay of the 
 """
 
 import asyncio
-import os
-import shutil
-import subprocess
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from stepwell.sandbox.apptainer_image import PROBE, ImageInside, parse_probe
-from stepwell.sandbox.bwrap_program import ISOLATION, find_bwrap, without_namespaces
+from stepwell.sandbox.apptainer_image import ImageInside
+from stepwell.sandbox.apptainer_outside import ApptainerOutside, bind, explain
+from stepwell.sandbox.bwrap_program import ISOLATION
 from stepwell.sandbox.framed_sandbox import FramedSandbox
-from stepwell.sandbox.guest_bundle import MOUNTED_AT, GuestBundle, write_guest_bundle
-from stepwell.sandbox.images import INSTALL, ImageError, find_apptainer
 from stepwell.sandbox.lower_trees import digests_of_files, key_of_files
 from stepwell.sandbox.prepared import PreparedOnce
 from stepwell.sandbox.protocol import WORK, SandboxError, SandboxLimits
 from stepwell.sandbox.starter import Start, Starter, guest_arguments
 from stepwell.sandbox.system import SHARED_MEMORY_BYTES, TMP_BYTES
 
-PROBE_TIMEOUT_S = 300.0
 BASES_KEPT = 16
 """Listings of fresh trees that are kept, some MB each for a large repository."""
 WRITTEN = "/dev/written"
 """Where the overlay's upper layer can be read inside, by the watch: it holds what was written, and that alone."""
 
-_CONFIGURATION = """\
-# Nothing of the host's is mounted or written into: what there is comes from the image, `bwrap` or the command line.
-config passwd = no
-config group = no
-config resolv_conf = no
-mount proc = yes
-mount sys = no
-mount dev = yes
-mount home = no
-mount tmp = no
-mount hostfs = no
-user bind control = yes
-enable overlay = yes
-enable underlay = yes
-mount slave = no
-"""
 _OVER = "/tmp"
 """Where Apptainer mounts a sandbox's own folder; the temporary file system of the sandbox hides it."""
 
@@ -119,11 +98,10 @@ class ApptainerFactory:
 class _Prepared:
     """What all sandboxes of a factory share."""
 
-    def __init__(self, apptainer: Path, folder: Path, bundle: GuestBundle) -> None:
+    def __init__(self, folder: Path, outside: ApptainerOutside) -> None:
         self.starter = Starter(folder)
-        self._apptainer = apptainer
         self._folder = folder
-        self._bundle = bundle
+        self._outside = outside
         self._images: dict[_Place, _Image] = {}
         self._looking: defaultdict[_Place, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._bases: OrderedDict[tuple[_Place, str], Mapping[bytes, bytes]] = OrderedDict()
@@ -138,7 +116,9 @@ class _Prepared:
             return await self._fresh_tree(files, limits, place)
 
         command = partial(self._command, image=image, place=place, limits=limits)
-        return await self.starter.create(files, limits, Start(command, self._environment(), False, base, _explain))
+        return await self.starter.create(
+            files, limits, Start(command, self._outside.environment(), False, base, explain)
+        )
 
     async def _look_into(self, place: _Place) -> _Image:
         async with self._looking[place]:
@@ -147,24 +127,7 @@ class _Prepared:
             return self._images[place]
 
     def _probe(self, place: _Place, number: int) -> _Image:
-        if not place.image.exists():
-            raise SandboxError(f"no image {place.image}: fetch or build it, or correct its path")
-        command = [*self._outside(), str(place.image), *self._bundle.python, "-c", PROBE, place.work, *place.hidden]
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=self._environment(),
-            timeout=PROBE_TIMEOUT_S,
-            check=False,
-        )
-        said = done.stderr.decode(errors="replace").strip()
-        if done.returncode != 0:
-            raise SandboxError(_explain(said or f"the image {place.image} ended with status {done.returncode}"))
-        try:
-            inside = parse_probe(done.stdout, hidden=len(place.hidden))
-        except ValueError as error:
-            raise SandboxError(_explain(f"{error}; {said}")) from error
+        inside = self._outside.look_into(place.image, place.work, place.hidden)
         holding = [path for path in inside.hidden if PurePosixPath(place.work).is_relative_to(path)]
         if holding:
             raise SandboxError(f"{holding[0]} in {place.image} is to be hidden, and holds the work tree {place.work}")
@@ -193,12 +156,12 @@ class _Prepared:
         for name in ("upper", "scratch", "tree"):
             (over / name).mkdir(parents=True)
         (over / "empty").touch()
-        command = [*self._outside(), *_bind(over, _OVER), *_bind(tree, f"{_OVER}/tree", "ro")]
+        command = [*self._outside.command(), *bind(over, _OVER), *bind(tree, f"{_OVER}/tree", "ro")]
         for name in ("passwd", "group", "hosts"):
-            command += _bind(image.etc / name, f"/etc/{name}", "ro")
+            command += bind(image.etc / name, f"/etc/{name}", "ro")
         if image.inside.work == "missing":
-            command += _bind(over / "tree", place.work, "ro")
-        command += [str(place.image), *self._bundle.bwrap, *ISOLATION, "--clearenv", "--ro-bind", "/", "/"]
+            command += bind(over / "tree", place.work, "ro")
+        command += [str(place.image), *self._outside.bundle.bwrap, *ISOLATION, "--clearenv", "--ro-bind", "/", "/"]
         command += ["--proc", "/proc", "--dev", "/dev", "--size", str(TMP_BYTES), "--tmpfs", "/tmp"]
         command += ["--size", str(SHARED_MEMORY_BYTES), "--tmpfs", "/dev/shm"]
         command += ["--overlay-src", place.work, "--overlay-src", f"{_OVER}/tree"]
@@ -209,52 +172,13 @@ class _Prepared:
             else:
                 command += ["--ro-bind", f"{_OVER}/empty", path]
         command += ["--ro-bind", f"{_OVER}/upper", WRITTEN, "--remount-ro", "/dev", "--remount-ro", "/"]
-        return [*command, *self._bundle.guest, *guest_arguments(place.work, WRITTEN, limits, image.inside.environment)]
-
-    def _outside(self) -> list[str]:
-        """All up to the image's path, or further options of `apptainer exec`."""
-        command = ["setpriv", "--pdeathsig", "KILL", "--", "unshare"]
-        if os.geteuid() != 0:  # as root of a namespace he has what root has in the image, and can change it in the tree
-            command += ["--user", "--map-root-user"]
-        command += ["--pid", "--mount", "--mount-proc", "--fork", "--kill-child", "--"]
-        command += [str(self._apptainer), "--quiet", "--config", str(self._folder / "apptainer.conf")]
-        command += ["exec", "--userns", "--cleanenv", "--cwd", "/", "--no-mount", "home,tmp,cwd,bind-paths"]
-        return [*command, *_bind(self._bundle.folder, MOUNTED_AT, "ro")]
-
-    def _environment(self) -> dict[str, str]:
-        """Of Apptainer: it keeps what it caches in the factory's folder, and its programs are found on the path."""
-        own = str(self._folder / "apptainer")
-        return {"PATH": os.environ.get("PATH", os.defpath), "HOME": own, "TMPDIR": own, "APPTAINER_CONFIGDIR": own}
-
-
-def _bind(source: Path, target: str, *options: str) -> list[str]:
-    return ["--bind", ":".join((str(source), target, *options))]
+        return [
+            *command,
+            *self._outside.bundle.guest,
+            *guest_arguments(place.work, WRITTEN, limits, image.inside.environment),
+        ]
 
 
 def _prepare(folder: Path) -> _Prepared:
     """Lays out what goes into each image."""
-    try:
-        apptainer = find_apptainer()
-    except ImageError as error:
-        raise SandboxError(str(error)) from error
-    missing = [program for program in ("squashfuse_ll", "setpriv", "unshare") if shutil.which(program) is None]
-    if missing:
-        raise SandboxError(f"no {' and no '.join(missing)} on the path: {INSTALL}")
-    (folder / "apptainer").mkdir()
-    (folder / "apptainer.conf").write_text(_CONFIGURATION)
-    return _Prepared(apptainer, folder, write_guest_bundle(folder / "bundle", find_bwrap()))
-
-
-def _explain(said: str) -> str:
-    """What failed and what to do, from what was said instead of a greeting."""
-    lowered = said.lower()
-    advice = without_namespaces(said)
-    if advice is None and "overlay" in lowered:
-        advice = (
-            "give a root on a disk that can carry an overlay's upper layer, such as ext4 or xfs, not itself an overlay"
-        )
-    elif advice is None and "fuse" in lowered:
-        advice = "let this user open /dev/fuse, and see that squashfuse is installed"
-    elif advice is None:
-        advice = "run `apptainer exec --userns IMAGE true` by hand to see whether the image works on this machine"
-    return f"no sandbox could be started: {said}; {advice}"
+    return _Prepared(folder, ApptainerOutside.prepare(folder))

@@ -24,6 +24,8 @@ MOUNTED_AT = "/opt/stepwell"
 _PROBE = """
 import _ctypes, encodings.utf_8, errno, hashlib, os, resource, select, stat, sys, time
 print(sys.base_prefix)
+for name in sys.argv[1:]:
+    __import__(name)
 for module in list(sys.modules.values()):
     if getattr(module, "__file__", None):
         print(module.__file__)
@@ -43,19 +45,20 @@ class GuestBundle:
     """`bwrap`; its arguments follow."""
 
 
-def write_guest_bundle(folder: Path, bwrap: Path) -> GuestBundle:
+def write_guest_bundle(folder: Path, bwrap: Path, imports: Sequence[str] = ()) -> GuestBundle:
     """Copies what is needed into `folder`, which must not exist.
 
     Args:
         folder: Receives about 30 MB.
         bwrap: The program of this machine.
+        imports: Names of modules that other programs import in there, beside those of `guest_init`.
 
     Raises:
         SandboxError: the interpreter or `bwrap` does not run here, or is not linked against glibc.
         OSError: the disk failed.
     """
     python = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
-    prefix, *files = _output([str(python), "-I", "-S", "-c", _PROBE]).splitlines()
+    prefix, *files = _output([str(python), "-I", "-S", "-c", _PROBE, *imports]).splitlines()
     modules = {Path(file) for file in files} | {Path(os.__file__)}
     libraries = _linked(_output([str(python)], {"LD_TRACE_LOADED_OBJECTS": "1"}))
     loader = next((library for library in libraries if library.name.startswith("ld-")), None)

@@ -1,14 +1,7 @@
 """The page at the end of a run, opened in headless Chromium: on a desk, on a phone, in the dark, on paper."""
 
 import asyncio
-import json
-import os
 import re
-import shutil
-import signal
-import subprocess
-import tempfile
-from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -20,25 +13,12 @@ from stepwell.report.page import render_page
 from stepwell.report.picture import RunPicture
 from tests.audited_run import write_run
 from tests.book import MemoryBook
+from tests.chromium import CONTRAST, READABLE, find_chromium, found_by, open_page
 from tests.provenance_source import whole_source
 from tests.report_story import eventful_page
 from tests.run_plan import Plan
 from tests.synthetic_run import learning_run
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-    "--allow-file-access-from-files",
-    "--virtual-time-budget=4000",
-)
 HOSTILE = "<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">"
 CHARTS = [
     *("entropy", "grad-norm", "lengths", "loss", "masks", "mismatch"),
@@ -59,19 +39,11 @@ SECTIONS = [
 ]
 FLAT = {"lengths", "masks", "staleness"}
 """Charts of figures that stay the same throughout this run."""
-READABLE = 4.5
-"""Least contrast of text with what is behind it (WCAG 2.2, success criterion 1.4.3)."""
 
 PROBE = r"""
 <body style="margin:0"><iframe src="page.html" style="border:0;width:%(width)dpx;height:4000px"></iframe><script>
 const frame = document.querySelector("iframe");
-const light = (color) => {
-  const [red, green, blue] = color.match(/[\d.]+/g).slice(0, 3).map((part) => {
-    const share = part / 255;
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
-  });
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-};
+%(contrast)s
 frame.onload = () => {
   const page = frame.contentDocument, view = frame.contentWindow;
   const charts = {};
@@ -89,15 +61,6 @@ frame.onload = () => {
       label: parseFloat(view.getComputedStyle(drawing.querySelector(".tick")).fontSize) * at.width / 460,
     };
   }
-  const behind = (element) => {
-    const color = view.getComputedStyle(element).backgroundColor;
-    return /, 0\)$/.test(color) && element.parentElement ? behind(element.parentElement) : color;
-  };
-  const contrast = (element) => {
-    const style = view.getComputedStyle(element);
-    const [one, other] = [light(element.closest("svg") ? style.fill : style.color), light(behind(element))];
-    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-  };
   const sections = {};
   for (const heading of page.querySelectorAll("h2")) {
     const box = heading.nextElementSibling.getBoundingClientRect();
@@ -107,7 +70,7 @@ frame.onload = () => {
   const faint = [];
   const texts = "h1, h2, h3, p, td, th, dt, dd, small, summary, code, li, pre, .diff span, .outcome, a, svg text";
   for (const text of page.querySelectorAll(texts)) {
-    if (contrast(text) < %(readable)s) faint.push(`${text.tagName} ${text.className}: ${contrast(text)}`);
+    if (contrast(view, text) < %(readable)s) faint.push(`${text.tagName} ${text.className}: ${contrast(view, text)}`);
   }
   const clipped = [...page.querySelectorAll("td, th, p, li, pre, summary")]
     .filter((each) => !each.closest(".wide") && each.getBoundingClientRect().right > view.innerWidth + 1)
@@ -127,21 +90,10 @@ frame.onload = () => {
 """
 
 
-@dataclass(frozen=True)
-class Opened:
-    """What the browser says of a page."""
-
-    dom: str
-    console: list[str]
-
-
 @pytest.fixture(scope="module")
 def chromium() -> str:
-    """The browser; tests that need it fail without it."""
-    found = shutil.which("chromium")
-    if found is None:
-        pytest.fail("chromium is not installed: `scripts/install-debian-packages`, or `make test`, installs it")
-    return found
+    """The browser."""
+    return find_chromium()
 
 
 CLICK = """
@@ -165,31 +117,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def open_page(chromium: str, path: Path, *flags: str) -> Opened:
-    """Opens a file in a browser of its own, which is gone afterwards."""
-    profile = tempfile.mkdtemp(prefix="profile-", dir=path.parent)
-    command = [chromium, *FLAGS, f"--user-data-dir={profile}", *flags, "--dump-dom", path.as_uri()]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        try:
-            dom, log = process.communicate(timeout=90)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 0, log
-    return Opened(dom, [line for line in log.splitlines() if "CONSOLE" in line])
-
-
 def probe(chromium: str, folder: Path, width: int, *flags: str) -> dict[str, Any]:
     """Opens the page in a window of a width, moves the pointer over each chart, and tells what was seen."""
     harness = folder / f"probe-{width}-{len(flags)}.html"
-    harness.write_text(PROBE % {"width": width, "readable": READABLE}, encoding="utf-8")
-    opened = open_page(chromium, harness, "--window-size=1400,4100", *flags)
-    assert opened.console == []
-    found = re.search(r'<pre id="found">(.*?)</pre>', opened.dom, re.DOTALL)
-    assert found is not None, "the page did not load in the probe"
-    return json.loads(unescape(found.group(1)))
+    harness.write_text(PROBE % {"width": width, "readable": READABLE, "contrast": CONTRAST}, encoding="utf-8")
+    return found_by(chromium, harness, *flags)
 
 
 @pytest.mark.parametrize("width", [1280, 390])

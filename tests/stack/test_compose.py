@@ -32,7 +32,7 @@ ROOT = FILE.parent
 DRAWN = subprocess.run([ROOT / "scripts" / "make-passwords"], capture_output=True, text=True, check=True).stdout
 VARIABLES = {"RUN": "composed", **dict(line.split("=", 1) for line in DRAWN.splitlines())}
 SERVERS = ("postgres", "temporal", "seaweedfs")
-WORKERS = ("control", "trainer", "engine", "sandbox")
+WORKERS = ("control", "trainer", "engine", "sandbox", "trial")
 HEALTHY_S = 180.0
 
 

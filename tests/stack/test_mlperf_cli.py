@@ -10,7 +10,7 @@ import tomli_w
 from cli.main import main
 from db.blobs import BlobStore
 from db.ledger import Ledger
-from stepwell.mlperf.submission import SYSTEM_FIELDS
+from stepwell.mlperf.submission import SYSTEM_COUNTS, SYSTEM_FIELDS
 from tests.benchmark_story import BATCH, SUBMISSION, TASKS, benchmark_recipe, benchmark_story
 
 
@@ -24,7 +24,8 @@ def command(services_home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
 @pytest.fixture
 def submission(tmp_path: Path) -> Path:
     """A submission file for the open division."""
-    system = dict.fromkeys(SYSTEM_FIELDS, "") | {"status": "Preview", "system_name": "one"}
+    counts = dict.fromkeys(SYSTEM_COUNTS, "1")
+    system = dict.fromkeys(SYSTEM_FIELDS, "") | counts | {"status": "Preview", "system_name": "one"}
     path = tmp_path / "submission.toml"
     tables = {"mlperf": SUBMISSION.model_dump(exclude_none=True), "system": system}
     path.write_text(tomli_w.dumps(tables), encoding="utf-8")
@@ -121,6 +122,8 @@ def test_three_recorded_runs_are_laid_out_and_pass_the_package_checker(
     assert (tmp_path / "Example" / "systems" / "one.json").is_file()
     assert command("package", *runs, "--submission", submission, "--out", tmp_path) == 2
     assert "is there already" in capsys.readouterr().err
+    assert command("package", *runs, "--submission", submission, "--out", submission) == 1
+    assert f"{submission} cannot be written: File exists; name another with --out" in capsys.readouterr().err
 
 
 def test_an_unknown_run_and_a_bad_submission_are_wrong_usage(

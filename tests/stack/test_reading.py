@@ -7,9 +7,10 @@ import pytest
 import pytest_asyncio
 
 from activities.stores import NoSuchRun
-from cli.live.page_file import CannotWrite, write_page
+from cli.live.page_file import write_page
 from cli.reading import Cursor, Follower, Reader, open_reader, workflow_page
 from cli.verified import verify_run
+from cli.whole_file import CannotWrite
 from db.blobs import blob_digest
 from db.ledger import Ledger
 from stepwell.agent.protocol import Action

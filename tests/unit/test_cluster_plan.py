@@ -17,6 +17,18 @@ from tests.unit.test_recipe import MICRO, RECIPES
 from workers.preflight import refuse_unexecutable
 
 BATCHES = (256, 512, 1024)
+DENSE = (
+    'policy.shape={source="a test", layers=4, hidden=48, vocabulary=100, heads=4, kv_heads=2, head_dim=16, '
+    "feed_forward=56}",
+    "engine.tensor_parallel=4",
+    "engines=1",
+    "cluster.policy={nodes=1, tensor_parallel=2}",
+    "cluster.generation={nodes=1}",
+)
+"""A model without experts, on two nodes of four GPUs."""
+TORCH = 'trainer={backend="torch", compute_dtype="bfloat16"}'
+MEGATRON = 'trainer={backend="megatron", tensor_parallel=2, data_parallel=2}'
+"""Fits the model without experts."""
 
 
 def path_of(batch: int) -> Path:
@@ -41,6 +53,10 @@ def test_a_shipped_recipe_is_the_benchmarks_as_far_as_it_is_checked(batch: int) 
         ("validation.tasks=256", "validation.tasks is 256, the benchmark has 251"),
         ("validation.schedule=interval", "validation.first is 1, the benchmark has 18"),
         ("validation.target=0.7", "validation.target is 0.7"),
+        ("rl.importance=icepop", "rl.importance is icepop, the benchmark has seq_mask_tis"),
+        ("rl.mismatch_max=3", "rl.mismatch_max is 3.0, the benchmark has 2.0"),
+        ("agent.command_timeout_s=300", "agent.command_timeout_s is 300.0, the benchmark has 60.0"),
+        ("trainer.freeze_router=false", "trainer.freeze_router is False, the benchmark has True"),
     ],
 )
 def test_the_plan_says_where_a_recipe_is_not_the_benchmarks(setting: str, said: str) -> None:
@@ -76,7 +92,23 @@ def test_reference_phases_are_in_order_and_within_their_step(batch: int) -> None
         (["cluster.generation.nodes=47"], "engines is 24: wanted 23.5"),
         (["engines=23"], "engines is 23: wanted 24"),
         (["cluster.generation.expert_parallel=4"], "over all of them or over none"),
-        (["trainer.ranks=2"], "trainer.ranks would do nothing"),
+        (["trainer.ranks=2"], "ranks is 2, which would do nothing"),
+        ([TORCH, "trainer.ranks=2"], "trainer.ranks would do nothing: with [cluster], each GPU"),
+        (
+            ["trainer.tensor_parallel=2"],
+            "trainer.tensor_parallel is 2, allowed: 4, since cluster.policy.tensor_parallel says so; set "
+            "trainer.tensor_parallel = 4, or change cluster.policy",
+        ),
+        (
+            ["trainer.data_parallel=4"],
+            "trainer.data_parallel is 4, allowed: 8, since the 64 GPUs of cluster.policy hold the model that often, 8 "
+            "each; set trainer.data_parallel = 8",
+        ),
+        (["cluster.policy.expert_parallel=2"], "trainer.expert_parallel is 1, allowed: 2"),
+        (
+            [*DENSE, MEGATRON, "trainer.freeze_router=true"],
+            "trainer.freeze_router would do nothing: the model has no experts",
+        ),
         (["engine.device=cpu"], "leaves the GPUs of cluster.generation idle"),
         (["policy.kind=smollm2"], "policy"),
     ],
@@ -112,6 +144,35 @@ def test_a_run_of_what_cannot_be_done_is_refused_with_all_of_it() -> None:
     assert any("pipeline_parallel = 2" in line for line in cannot)
     assert all(line in str(refused.value) for line in cannot)
     assert unexecutable(load_recipe(MICRO)) == []
+
+
+def test_what_megatron_cannot_do_of_the_benchmarks_model_is_said_key_by_key() -> None:
+    cannot = unexecutable(load_recipe(path_of(256)))
+    assert [line.partition(":")[0] for line in cannot] == [
+        "cluster.policy.pipeline_parallel = 2",
+        "cluster.policy.nodes = 16",
+        "cluster.policy.expert_parallel = 32",
+        "trainer.tensor_parallel is 4, which does not divide the model's 2 key-value heads; allowed",
+        "policy.shape.full_attention_every = 4",
+        "policy.shape.output_gate = true",
+        "policy.shape.shared_feed_forward = 1024",
+        "engine.tensor_parallel = 8",
+        "cluster.generation.expert_parallel = 8",
+    ]
+
+
+def test_what_torch_cannot_do_of_a_cluster_is_said_key_by_key() -> None:
+    cannot = unexecutable(load_recipe(path_of(256), [TORCH]))
+    assert cannot[2:5] == [
+        'cluster.policy: the trainer computes on processors, not on its 64 GPUs, with trainer.backend = "torch"',
+        'cluster.policy.tensor_parallel = 4: with trainer.backend = "torch" each rank has the whole model',
+        'cluster.policy.expert_parallel = 32: with trainer.backend = "torch" each rank has the whole model',
+    ]
+
+
+def test_a_cluster_that_megatron_can_train_on_is_not_refused() -> None:
+    assert unexecutable(load_recipe(path_of(256), [*DENSE, MEGATRON])) == []
+    assert unexecutable(load_recipe(path_of(256), [*DENSE, TORCH])) != []
 
 
 def test_the_dry_run_is_toml_that_resolves_to_the_same_recipe() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,18 @@ def test_a_point_has_the_official_form_and_leaves_out_what_did_not_converge() ->
     assert point["Hyperparams"]["opt_base_learning_rate"] == 7e-4
     assert point["Hyperparams"]["num_generations_per_prompt"] == 16
     assert json.loads(json.dumps(points)) == points
+
+
+@pytest.mark.parametrize(
+    ("trainer", "steps"), [({"ranks": 2}, 128), ({"backend": "megatron", "tensor_parallel": 4, "data_parallel": 8}, 32)]
+)
+def test_a_points_accumulated_micro_batches_are_those_of_one_copy_of_the_model(
+    trainer: dict[str, Any], steps: int
+) -> None:
+    results = [seed(number, 0.8) for number in range(3)]
+    recipe = {**RECIPE, "trainer": {**RECIPE["trainer"], **trainer}}
+    points = reference_points(results, benchmark="b", creator="c", platform="p", recipe=recipe)
+    assert points["b_ref_256"]["Hyperparams"]["gradient_accumulation_steps"] == steps
 
 
 def test_too_few_converged_seeds_make_no_point() -> None:

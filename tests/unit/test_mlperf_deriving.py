@@ -118,7 +118,13 @@ def test_what_was_measured_of_steps_and_validations_is_tracked() -> None:
     ]
     last = [line.value for line in stats[-2:]]
     assert last[0] == {"validation_time": 2.0}
-    assert last[1] == {"pass_1": pytest.approx(178 / 4 / 251), "pass_k": 175 / 251, "pass_all_k": 1 / 251}
+    assert isinstance(last[1], dict)
+    intervals = {name: value for name, value in last[1].items() if name.endswith(("_low", "_high"))}
+    scores = {name: value for name, value in last[1].items() if name not in intervals}
+    assert scores == {"pass_1": pytest.approx(178 / 4 / 251), "pass_k": 175 / 251, "pass_all_k": 1 / 251}
+    assert intervals.keys() == {f"{name}_{end}" for name in scores for end in ("low", "high")}
+    for name, score in scores.items():
+        assert intervals[f"{name}_low"] < score < intervals[f"{name}_high"]
 
 
 def test_a_run_that_ended_below_the_target_is_aborted() -> None:
@@ -144,6 +150,13 @@ def test_a_run_under_way_is_refused() -> None:
     story = benchmark_story(solved=(100,))
     story.told = story.told[:-1]
     with pytest.raises(NotLoggable, match=r"under way: no version is above validation\.target = 0\.69"):
+        lines(story)
+
+
+def test_offline_a_run_is_refused_until_the_last_version_is_evaluated() -> None:
+    story = benchmark_story(mode="offline")
+    story.told = story.told[:-1]
+    with pytest.raises(NotLoggable, match=r"under way: offline, a version that is yet to be evaluated may have passed"):
         lines(story)
 
 

@@ -9,22 +9,30 @@ import pytest
 
 from cli.main import main
 from stepwell.events import RunCreated
+from stepwell.mlperf import BENCHMARK, RULESET
 from stepwell.mlperf.benchmark_log import BenchmarkLog
+from stepwell.mlperf.convergence import Evaluation as Studied
+from stepwell.mlperf.convergence import SeedResult, reference_points
 from stepwell.mlperf.deriving import derive
 from stepwell.mlperf.lines import lines_of, mllog_text
 from stepwell.mlperf.log_comparison import first_difference
-from stepwell.mlperf.official_checks import check_compliance, check_convergence, check_package
+from stepwell.mlperf.official_checks import USAGE, check_compliance, check_convergence, check_package
+from stepwell.mlperf.official_package import official
 from stepwell.mlperf.packaging import PackageRefused, Result, write_package
-from stepwell.mlperf.submission import SYSTEM_FIELDS
+from stepwell.mlperf.submission import SYSTEM_COUNTS, SYSTEM_FIELDS
 from tests.benchmark_story import SUBMISSION, benchmark_recipe, benchmark_story, facts_of
 
 CLOSED = SUBMISSION.model_copy(update={"submission_division": "closed"})
-SYSTEM = dict.fromkeys(SYSTEM_FIELDS, "") | {
-    "submitter": "Example",
-    "division": "closed",
-    "status": "Research, Development, or Internal (RDI)",
-    "system_name": "one",
-}
+SYSTEM = (
+    dict.fromkeys(SYSTEM_FIELDS, "")
+    | dict.fromkeys(SYSTEM_COUNTS, "1")
+    | {
+        "submitter": "Example",
+        "division": "closed",
+        "status": "Research, Development, or Internal (RDI)",
+        "system_name": "one",
+    }
+)
 
 
 def logged(number: int = 0, *, solved: Sequence[int] = (180,), mode: str = "", **changes: dict) -> Result:
@@ -89,6 +97,22 @@ def test_convergence_is_that_of_the_reference_or_slower(tmp_path: Path) -> None:
     assert (verdict.passed, verdict.messages[0]) == (False, "Missing RCP, please submit RCP with BS = 128")
 
 
+@pytest.mark.parametrize(("version", "passed"), [(18, True), (30, False)])
+def test_the_official_checker_compares_logs_with_a_studys_points(version: int, passed: bool, tmp_path: Path) -> None:
+    each = Studied(version, 4, 0.7, 0.75, 0.5)
+    results = [SeedResult(number, f"study-seed{number}", "target", 256, 0.69, (each,)) for number in range(3)]
+    told = {"benchmark": BENCHMARK, "creator": "Example", "platform": "one machine", "recipe": benchmark_recipe()}
+    (tmp_path / "rcps.json").write_text(json.dumps(reference_points(results, **told)), encoding="utf-8")
+    for number in range(3):
+        written(tmp_path, logged(number).log, f"result_{number}.txt")
+    checker = official("rcp_checker.rcp_checker")
+    with (tmp_path / "rcps.json").open(encoding="utf-8") as points:
+        found = checker.check_directory(
+            str(tmp_path), USAGE, RULESET, False, False, rcp_file=points, rcp_pass="pruned_rcps"
+        )
+    assert found[:2] == (passed, "RCP found"), "logs at version 18 are as good as points there, and too good for later"
+
+
 def test_fewer_logs_than_a_submission_has_are_not_compared(tmp_path: Path) -> None:
     verdict = check_convergence([written(tmp_path, logged().log)])
     assert (verdict.passed, verdict.messages) == (False, ("1 log(s) given, 3 are a submission",))
@@ -108,6 +132,17 @@ def test_three_runs_are_a_package_that_passes(tmp_path: Path) -> None:
     ]
     last = [envelope for envelope, _ in results[0].facts.events if envelope.stream == "run/rehearsal-0"][-1]
     assert last.hash in (folder.parent / recipes / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("mode", "minutes"), [("", 18 - 1 / 60), ("offline", 18 - 5 / 60)])
+def test_the_official_summary_of_a_package_has_the_time_to_where_the_clock_stops(
+    mode: str, minutes: float, tmp_path: Path
+) -> None:
+    """From the dispatch of step 0 after 1 minute to the result after 18 minutes and 59 s, offline to the weight update
+    4 s before."""
+    folder = write_package(tmp_path, [logged(number, mode=mode) for number in range(3)], SYSTEM)
+    summary, *_ = official("result_summarizer.result_summarizer").summarize_results(str(folder), USAGE, RULESET)
+    assert summary[BENCHMARK].tolist() == [pytest.approx(minutes)]
 
 
 def test_runs_of_one_seed_are_no_package(tmp_path: Path) -> None:

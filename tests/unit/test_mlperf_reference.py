@@ -123,8 +123,22 @@ def test_the_command_says_which_keys_were_added_changed_and_left_out(
     assert main(["mlperf", "check", str(out)]) == 0
 
 
-def test_what_is_no_log_of_the_reference_is_refused_with_what_it_lacks() -> None:
-    with pytest.raises(NoReferenceLog, match="no line 'eval_samples'"):
-        import_log('a line of another program\n:::MLLOG {"key": "seed", "value": 1}\n', "reference")
-    with pytest.raises(NoReferenceLog, match="line 2 cannot be read"):
-        import_log('a line of another program\n:::MLLOG {"key": "seed"', "reference")
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (':::MLLOG {"key": "seed", "value": 1, "time_ms": 1, "metadata": {}}', "no line 'eval_samples'"),
+        (':::MLLOG {"key": "seed"', "line 2 cannot be read"),
+        (':::MLLOG {"key": "seed", "value": 1}', "line 2 has no time_ms, metadata: it is no line of a benchmark log"),
+        (":::MLLOG 7", "line 2 has no key, value, time_ms, metadata"),
+    ],
+)
+def test_what_is_no_log_of_the_reference_is_refused_with_what_it_lacks(line: str, said: str) -> None:
+    with pytest.raises(NoReferenceLog, match=said):
+        import_log(f"a line of another program\n{line}\n", "reference")
+
+
+@needs_logs
+def test_a_published_log_that_breaks_off_in_an_evaluation_is_refused() -> None:
+    text = published(256, 1)
+    with pytest.raises(NoReferenceLog, match=r"begins 1 evaluation\(s\) and has the accuracy of 0"):
+        import_log(text[: text.index('"eval_accuracy"')].rpartition("\n")[0], "reference")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import tomli_w
 
-from stepwell.mlperf.submission import SYSTEM_FIELDS, SubmissionError, load_submission, load_system
+from stepwell.mlperf.submission import SYSTEM_COUNTS, SYSTEM_FIELDS, SubmissionError, load_submission, load_system
 
 MLPERF = {
     "submission_org": "Example",
@@ -15,7 +15,11 @@ MLPERF = {
     "cache_clear": True,
     "lowest_numerical_precision_in_comm": "fp32",
 }
-SYSTEM = dict.fromkeys(SYSTEM_FIELDS, "none") | {"status": "Preview", "system_name": "one"}
+SYSTEM = (
+    dict.fromkeys(SYSTEM_FIELDS, "none")
+    | dict.fromkeys(SYSTEM_COUNTS, "1")
+    | {"status": "Preview", "system_name": "one"}
+)
 
 
 def document(folder: Path, **tables: dict[str, object]) -> Path:
@@ -65,6 +69,7 @@ def test_a_bad_value_is_named_with_what_is_allowed(changed: dict[str, object], s
         (without(SYSTEM, "cooling"), "cooling: missing; a string"),
         ({**SYSTEM, "coolin": "air"}, "coolin: unknown field; did you mean 'cooling'"),
         ({**SYSTEM, "number_of_nodes": 1}, "number_of_nodes = 1: a string is wanted"),
+        ({**SYSTEM, "accelerators_per_node": ""}, "accelerators_per_node = '': a whole number is wanted"),
         ({**SYSTEM, "status": "onprem"}, "status = 'onprem': allowed are 'Available on-premise'"),
         ({**SYSTEM, "system_name": "../one"}, "system_name = '../one': it names files"),
     ],

@@ -17,6 +17,8 @@ HOMES = {
     "RecipeError": "stepwell.recipe.loading",
     "WrongDemonstration": "stepwell.policy.gold_demonstrations",
     "UnsupportedModel": "stepwell.policy.trainers.protocol",
+    "AgentHostDied": "stepwell.ptb.supervisor",
+    "PromptContradicts": "stepwell.ptb.prompts",
 }
 
 

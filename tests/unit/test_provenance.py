@@ -11,10 +11,10 @@ from stepwell.audit.provenance.overview import overview
 from stepwell.audit.provenance.reference import NoSuchThing, Ref, parse
 from stepwell.audit.provenance.source import RunSource
 from stepwell.audit.provenance.tree import Branch, Explanation, More, explain
-from stepwell.events import RolloutEnded, StepAdmitted, TurnRecorded, VersionCreated
+from stepwell.events import RolloutEnded, StepAdmitted, TurnRecorded, ValidationClosed, VersionCreated
 from tests.audited_group import TEST
 from tests.audited_run import write_run
-from tests.book import MemoryBook
+from tests.book import MemoryBook, Told
 from tests.provenance_source import PatientReader, whole_source
 from tests.run_plan import EVENTFUL, Plan
 
@@ -147,6 +147,15 @@ async def test_a_rollout_goes_on_to_group_batch_versions_and_validations() -> No
 async def test_a_thing_says_what_it_is(text: str, title: str) -> None:
     source = await source_of(Plan())
     assert explained(source, text).node.title == title
+
+
+async def test_a_task_without_a_scored_sample_did_not_pass_with_all_of_them() -> None:
+    book = MemoryBook(lie=Told(ValidationClosed, {"passed": [3, 0], "graded": [3, 0]}))
+    await write_run(book, "r", Plan())
+    assert explained(whole_source(book), "validation/0/main").node.figures["pass_all"] == 1.0
+    book = MemoryBook(lie=Told(ValidationClosed, {"passed": [2, 0], "graded": [3, 0]}))
+    await write_run(book, "r", Plan())
+    assert explained(whole_source(book), "validation/0/main").node.figures["pass_all"] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -79,3 +79,32 @@ def test_missing_base_scores_are_a_usage_error(tmp_path: Path, capsys: pytest.Ca
     path = write_results(tmp_path / "a.jsonl", on, *run_cells(on, configuration(), "r0", everywhere(1.0)))
     assert main(["ptb", "leaderboard", str(path)]) == 2
     assert "4 base scores are missing" in capsys.readouterr().err
+
+
+def test_the_page_is_written_beside_what_is_printed(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "pages" / "board.html"
+    assert main(["ptb", "leaderboard", str(results), "--html", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert "Ranking" in said
+    assert f"Page: {page}" in said
+    written = page.read_text(encoding="utf-8")
+    assert written.startswith("<!doctype html>")
+    for wanted in ("Ablations, not ranked", "Left out until scored: alpha", "alpha 10 h", "42.00", basis().key):
+        assert wanted in written
+    assert main(["ptb", "leaderboard", str(results), "--json", "--html", str(page)]) == 0
+    json.loads(capsys.readouterr().out)
+
+
+def test_a_page_that_cannot_be_written_is_an_error(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ptb", "leaderboard", str(results), "--html", str(tmp_path)]) == 1
+    assert "choose another place with --html" in capsys.readouterr().err
+
+
+def test_the_page_of_no_results_says_so(tmp_path: Path) -> None:
+    path, page = write_results(tmp_path / "a.jsonl", basis()), tmp_path / "board.html"
+    assert main(["ptb", "leaderboard", str(path), "--html", str(page)]) == 0
+    assert "No agent has results yet" in page.read_text(encoding="utf-8")

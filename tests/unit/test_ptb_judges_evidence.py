@@ -20,7 +20,8 @@ from stepwell.ptb.judges import (
     trial_sources,
 )
 from stepwell.ptb.judges.excerpts import LONGEST_EXCERPT, select
-from stepwell.ptb.judges.sources import SecretTooShort, redacted
+from stepwell.ptb.judges.sources import redacted
+from stepwell.ptb.secrets import SecretTooShort
 
 CALL = "client = openai.OpenAI(); client.chat.completions.create(model='large')"
 

@@ -9,9 +9,7 @@ from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, UnsandboxedWorkflowRunner
 from temporalio.workflow import NondeterminismError
 
-from workflows.prompt_group import PromptGroup
-from workflows.training_run import TrainingRun
-from workflows.validation import Validation
+from workflows.registered import WORKFLOWS
 
 HISTORIES = sorted((Path(__file__).parents[1] / "histories").glob("*.json"))
 
@@ -19,7 +17,7 @@ HISTORIES = sorted((Path(__file__).parents[1] / "histories").glob("*.json"))
 def replayer() -> Replayer:
     """With the workflows of this checkout."""
     return Replayer(
-        workflows=[TrainingRun, PromptGroup, Validation],
+        workflows=WORKFLOWS,
         workflow_runner=UnsandboxedWorkflowRunner(),
         data_converter=pydantic_data_converter,
     )
@@ -27,7 +25,7 @@ def replayer() -> Replayer:
 
 def test_every_kind_of_workflow_has_a_history() -> None:
     kinds = {path.stem.split("-")[0] for path in HISTORIES}
-    assert kinds == {"TrainingRun", "PromptGroup", "PromptGroupShard", "Validation"}
+    assert kinds == {"TrainingRun", "PromptGroup", "PromptGroupShard", "Validation", "RunSet", "Trial"}
 
 
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)

@@ -6,7 +6,7 @@ A process group takes ten seconds to start, so that all tests of a layout share 
 import json
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,14 @@ from stepwell.policy.trainers.protocol import (
     ComputeDtype,
     NonFinite,
     RankLost,
+    StepResult,
     Trainer,
     UnsupportedModel,
     WrongParent,
 )
 from stepwell.policy.trainers.start import start_trainer
 from stepwell.policy.trainers.torch_trainer import TorchTrainer
-from stepwell.policy.weights import DigestMismatch, load_folder
+from stepwell.policy.weights import DigestMismatch, Weights, load_folder
 from tests.megatron_models import LLAMA_4, QWEN3_2, QWEN3_MOE, batch_at
 from tests.recorded_batches import recorded_recipe
 from tests.small_models import OPEN, OPTIMISER, REWARDS, make_folder
@@ -150,27 +151,35 @@ def test_version_0_has_the_same_digests_and_log_probabilities(pair: Pair) -> Non
     assert pair.megatron.environment != pair.plain.environment
 
 
+def assert_same_step(ours: StepResult, theirs: StepResult) -> None:
+    exact = {"step", "version", "learning_rate", "tokens", "trained_tokens", "generated_tokens", "loss_tokens"}
+    assert ours.model_dump(include=exact) == theirs.model_dump(include=exact)
+    for name in ("loss", "grad_norm", "entropy", "kl_mean", "mismatch_mean", "mismatch_max"):
+        assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=RELATIVE, abs=1e-6), name
+
+
+def assert_near(ours: Weights, theirs: Weights, steps: int) -> None:
+    assert ours.aliases == theirs.aliases
+    assert ours.tensors.keys() == theirs.tensors.keys()
+    for name, tensor in ours.tensors.items():
+        bound = steps * MOVED * OPTIMISER.learning_rate
+        torch.testing.assert_close(tensor, theirs.tensors[name], rtol=0, atol=bound, msg=name)
+
+
 def test_two_steps_and_their_export_match_the_plain_trainer(pair: Pair, tmp_path: Path) -> None:
     for version in (0, 1):
         theirs = pair.plain.step(batch_at(version), OPTIMISER)
         ours = pair.megatron.step(batch_at(version), OPTIMISER)
-        exact = {"step", "version", "learning_rate", "tokens", "trained_tokens", "generated_tokens", "loss_tokens"}
-        assert ours.model_dump(include=exact) == theirs.model_dump(include=exact)
+        assert_same_step(ours, theirs)
         assert ours.padded_tokens < theirs.padded_tokens
-        for name in ("loss", "grad_norm", "entropy", "kl_mean", "mismatch_mean", "mismatch_max"):
-            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=RELATIVE, abs=1e-6), name
     pair.plain.export(tmp_path / "plain")
     pair.megatron.export(tmp_path / "megatron")
-    theirs_w, ours_w = load_folder(tmp_path / "plain"), load_folder(tmp_path / "megatron")
+    ours_w = load_folder(tmp_path / "megatron")
     before = load_folder(pair.folder)
-    assert ours_w.aliases == theirs_w.aliases
-    assert ours_w.tensors.keys() == theirs_w.tensors.keys()
+    assert_near(ours_w, load_folder(tmp_path / "plain"), 2)
     for name, tensor in ours_w.tensors.items():
         frozen = pair.case.freeze_router and name.endswith(".mlp.gate.weight")
         assert torch.equal(tensor, before.tensors[name]) == frozen, name
-        torch.testing.assert_close(
-            tensor, theirs_w.tensors[name], rtol=0, atol=2 * MOVED * OPTIMISER.learning_rate, msg=name
-        )
     assert json.loads((tmp_path / "megatron" / "config.json").read_text()) == json.loads(
         (tmp_path / "plain" / "config.json").read_text()
     )
@@ -197,6 +206,25 @@ def test_same_layout_gives_the_same_bits_and_either_backend_takes_up_the_other(p
     assert pair.megatron.digests() == straight
     with pytest.raises(FileExistsError):
         pair.megatron.save_checkpoint(tmp_path / "1")
+
+
+@pytest.mark.parametrize("shared", CASES[:1], indirect=True, ids=lambda case: case.name)
+def test_a_checkpoint_of_one_layout_goes_on_in_another_and_in_torch(pair: Pair, tmp_path: Path) -> None:
+    pair.megatron.step(batch_at(0))
+    pair.megatron.save_checkpoint(tmp_path / "1")
+    at_1 = pair.megatron.digests()
+    straight = pair.megatron.step(batch_at(1))
+    pair.megatron.export(tmp_path / "straight")
+    copies = start(replace(pair.case, layout=Layout(1, 2)), pair.folder)
+    try:
+        for name, other in (("copies", copies), ("torch", pair.plain)):
+            other.load_checkpoint(tmp_path / "1")
+            assert (other.version, other.digests()) == (1, at_1), name
+            assert_same_step(other.step(batch_at(1)), straight)
+            other.export(tmp_path / name)
+            assert_near(load_folder(tmp_path / name), load_folder(tmp_path / "straight"), 1)
+    finally:
+        copies.close()
 
 
 def test_refused_step_and_refused_checkpoint_change_nothing(pair: Pair, tmp_path: Path) -> None:

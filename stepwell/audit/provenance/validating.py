@@ -15,6 +15,7 @@ from stepwell.audit.provenance.source import RunSource
 from stepwell.events import GroupClosed, ValidationClosed, ValidationOpened, ValidationRecorded
 from stepwell.events.streams import prompt_stream, validation_scope
 from stepwell.nearest_names import did_you_mean
+from stepwell.rl.passk import pass_rates
 
 
 def validation(source: RunSource, ref: Ref) -> Node:
@@ -34,7 +35,8 @@ def validation(source: RunSource, ref: Ref) -> Node:
         if (str(fact.event.version), fact.event.dataset) == ref.parts
     ]
     solved = sum(passed > 0 for passed in said.passed)
-    whole = sum(passed == of for passed, of in zip(said.passed, said.graded, strict=True)) / max(1, len(said.passed))
+    rates = pass_rates(said.passed, said.graded)
+    whole = 0.0 if rates is None else rates.pass_all.value
     scores = f"pass@{said.k} {said.pass_k:.3f}, pass@1 {said.pass_1:.3f}, pass^{said.k} {whole:.3f}"
     title = f"{scores}, {solved} of {len(said.passed)} tasks solved"
     figures: dict[str, Figure] = {

@@ -3,9 +3,10 @@
 from stepwell.ptb.judges.charges import CHARGES, Charge, ChargeName
 from stepwell.ptb.judges.judging import Asked, Record, judge, judge_trial, prepare
 from stepwell.ptb.judges.signals import Signal, changed_files, file_digests, signals_of
-from stepwell.ptb.judges.sources import SecretSurvives, Source, TrialSources, trial_sources
+from stepwell.ptb.judges.sources import Source, TrialSources, trial_sources
 from stepwell.ptb.judges.verdict import JudgeVerdict, read_verdict
 from stepwell.ptb.judges.votes import Judged, Override, Vote, agreement, fleiss_kappa, ruling
+from stepwell.ptb.secrets import SecretSurvives
 
 __all__ = [
     "CHARGES",

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from stepwell.ptb.secrets import Secrets
+
 SourceKind = Literal["trace", "file", "traffic"]
 """Where text comes from: what the agent said and did, what it left, what the proxy saw."""
 
@@ -14,8 +16,6 @@ READ_SUFFIXES = frozenset(_SUFFIXES.split())
 """Files of an agent's folder that are read."""
 LARGEST_FILE = 2 << 20
 """Bytes; larger ones are data, which the contamination check reads, and are named as left out."""
-LEAST_SECRET = 8
-"""Characters; a shorter secret would be redacted out of ordinary words."""
 
 _TOKENS = re.compile(
     r"\b(?:sk-(?:ant-|proj-|or-)?[A-Za-z0-9_-]{16,}|hf_[A-Za-z0-9]{20,}|gh[pousr]_[A-Za-z0-9]{20,}|AIza[A-Za-z0-9_-]{30,}"
@@ -25,14 +25,6 @@ _ASSIGNED = re.compile(
     r"(?i)\b([A-Z0-9_]*(?:api_?key|secret|token|password))(\"?'?\s*[:=]\s*[\"']?)([A-Za-z0-9_/+.-]{16,})"
 )
 _BEARER = re.compile(r"(?i)\b(bearer\s+)[A-Za-z0-9_/+.=-]{16,}")
-
-
-class SecretSurvives(ValueError):
-    """A secret is in what would be sent."""
-
-
-class SecretTooShort(ValueError):
-    """A secret that cannot be told from ordinary text."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +49,13 @@ class TrialSources:
 
 
 def redacted(text: str, secrets: Mapping[str, str]) -> str:
-    """A text without secrets: those given, by name, and what looks like one.
+    """A text without secrets: those given, by name and in all their forms, and what looks like one.
 
     Raises:
         SecretTooShort: one has fewer than `LEAST_SECRET` characters.
     """
-    for name, value in sorted(secrets.items(), key=lambda item: -len(item[1])):
-        if len(value) < LEAST_SECRET:
-            raise SecretTooShort(
-                f"the secret {name} has {len(value)} characters: wanted {LEAST_SECRET} or more, or leave it out"
-            )
-        text = text.replace(value, f"[redacted {name}]")
+    if secrets:
+        text = Secrets(secrets).redact(text.encode("utf-8", "replace")).decode("utf-8", "replace")
     text = _TOKENS.sub("[redacted]", text)
     text = _ASSIGNED.sub(r"\1\2[redacted]", text)
     return _BEARER.sub(r"\1[redacted]", text)
@@ -77,12 +65,10 @@ def check_no_secret(text: str, secrets: Mapping[str, str]) -> None:
     """Fails closed before anything is sent.
 
     Raises:
-        SecretSurvives: a secret is in the text, its line breaks and spaces apart.
+        SecretSurvives: a secret is in the text, in any of its forms.
+        SecretTooShort: as `redacted`.
     """
-    joined = re.sub(r"\s+", "", text)
-    for name, value in secrets.items():
-        if re.sub(r"\s+", "", value) in joined:
-            raise SecretSurvives(f"the secret {name} is in what a judge would be sent: nothing was sent")
+    Secrets(secrets).check(text.encode("utf-8", "replace"), "what a judge would be sent")
 
 
 def trial_sources(

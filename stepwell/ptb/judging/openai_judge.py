@@ -25,6 +25,11 @@ class JudgeSettings:
     at_once: int = 8
     """Questions under way at the same time."""
 
+    @property
+    def version(self) -> str:
+        """Model, effort and length of answers; not the address, which says nothing of what is judged."""
+        return f"{self.model}, effort {self.effort or 'default'}, {self.max_tokens} tokens"
+
 
 class OpenAIJudge:
     """Asks over HTTP; a `Judge`, and an asynchronous context.
@@ -44,9 +49,8 @@ class OpenAIJudge:
 
     @property
     def version(self) -> str:
-        """Model, effort and length of answers; not the address, which says nothing of what is judged."""
-        effort = self._settings.effort or "default"
-        return f"{self._settings.model}, effort {effort}, {self._settings.max_tokens} tokens"
+        """Of the settings."""
+        return self._settings.version
 
     async def __aenter__(self) -> "OpenAIJudge":
         return self

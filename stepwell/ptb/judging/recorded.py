@@ -1,8 +1,8 @@
 """Judgements in a file: each is recorded as it comes, and can be played back instead of asking again.
 
 One JSON object a line: `judge`, `question` (the digest of all that was asked), `messages`, `seed`, and `said`, or
-`failed` with the reason. A question that was asked twice has two lines, of which the last counts. What a writer that was
-killed left of a line at the end of a file is no judgement: it is passed over when read, and cut off before more is
+`failed` with the reason. A question that was asked twice has two lines, of which the last counts. What a writer that
+was killed left of a line at the end of a file is no judgement: it is passed over when read, and cut off before more is
 recorded.
 """
 
@@ -13,7 +13,6 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from stepwell.ptb.judging.judge import Judge, JudgeFailed, Question
-
 
 _BEGINNING = b'{"judge":'
 """Of each line."""

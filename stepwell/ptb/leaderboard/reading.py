@@ -1,6 +1,6 @@
 """Files of results: JSON lines, each a basis or a cell."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,19 +18,27 @@ def read_results(paths: Sequence[Path]) -> Results:
         BrokenResults: a file cannot be read, a line is neither, a cell's basis is in none of the files, a cell names a
             model or a benchmark that its basis has not, or two records of one cell differ.
     """
+    return collect_results(line for path in paths for line in _lines(path))
+
+
+def collect_results(lines: Iterable[tuple[Basis | Cell, str]]) -> Results:
+    """The results that lines hold; each comes with the words for where it stands. The same line twice counts once.
+
+    Raises:
+        BrokenResults: as `read_results`, but for files that cannot be read.
+    """
     bases: dict[str, Basis] = {}
     found: dict[tuple[str, ...], tuple[Cell, str]] = {}
-    for path in paths:
-        for line, where in _lines(path):
-            if isinstance(line, Basis):
-                bases[line.key] = line
-                continue
-            known, known_at = found.setdefault(_place(line), (line, where))
-            if known != line:
-                raise BrokenResults(
-                    f"{where} and {known_at} are two records of one cell ({line.base_model} on {line.benchmark} in "
-                    f"run-set {line.run_set}): give the run-sets names of their own, or drop one"
-                )
+    for line, where in lines:
+        if isinstance(line, Basis):
+            bases[line.key] = line
+            continue
+        known, known_at = found.setdefault(_place(line), (line, where))
+        if known != line:
+            raise BrokenResults(
+                f"{where} and {known_at} are two records of one cell ({line.base_model} on {line.benchmark} in "
+                f"run-set {line.run_set}): give the run-sets names of their own, or drop one"
+            )
     for cell, where in found.values():
         _check(cell, where, bases)
     return Results(bases, tuple(cell for cell, _ in found.values()))

@@ -11,7 +11,7 @@ Points = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 Name = Annotated[str, Field(min_length=1)]
 Status = Literal["clean", "flagged", "failed", "unscored", "missing"]
 """`flagged`: a check found something; `failed`: there is no model that can be scored; `unscored`: its answers could not
-all be scored, which is nobody's fault yet; `missing`: there is no record."""
+all be scored, or a charge not be decided, which is nobody's fault yet; `missing`: there is no record."""
 
 
 class BrokenResults(ValueError):
@@ -138,6 +138,8 @@ class Cell(_Strict):
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     """Of an answer, in the attempt that gave the score."""
     flags: tuple[Flag, ...] = ()
+    undecided: tuple[Name, ...] = ()
+    """Charges on which a judge failed and nobody has decided: neither guilt nor innocence."""
     failure: str | None = None
     """Why there is no model that can be scored."""
     ended: Literal["itself", "time", "tokens", "money", "crash"] | None = None
@@ -150,7 +152,7 @@ class Cell(_Strict):
             return "flagged"
         if self.failure is not None:
             return "failed"
-        return "unscored" if self.raw is None else "clean"
+        return "unscored" if self.raw is None or self.undecided else "clean"
 
     @model_validator(mode="after")
     def _agrees(self) -> "Cell":

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from statistics import fmean, stdev
 
 from pydantic import BaseModel, ConfigDict
@@ -61,6 +62,7 @@ def are_apart(one: Spread, other: Spread) -> bool:
     return difference / error > t_quantile(freedom)
 
 
+@cache
 def t_quantile(freedom: float) -> float:
     """The 97.5 % quantile of Student's t, by bisection of its distribution function.
 

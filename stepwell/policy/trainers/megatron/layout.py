@@ -1,5 +1,6 @@
 """How a model is laid out over the ranks of a Megatron trainer, and whether it can be."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +15,7 @@ class Counts:
     heads: int
     kv_heads: int
     ffn_size: int
+    """Of a dense layer; 0: the model has none."""
     vocabulary: int
     experts: int = 0
     """Of a layer; 0: the model has none."""
@@ -114,5 +116,5 @@ class Layout:
 
 
 def _divisors(*counts: int) -> str:
-    common = [one for one in range(1, min(counts) + 1) if all(count % one == 0 for count in counts)]
-    return ", ".join(str(one) for one in common)
+    common = math.gcd(*counts)
+    return ", ".join(str(one) for one in range(1, common + 1) if common % one == 0)
