@@ -6,7 +6,7 @@ import pytest
 
 from db.owners import OWNERS
 from stepwell.audit import standalone
-from stepwell.audit.rules.chains import LAST
+from stepwell.audit.rules.chains import LAST, TYPES
 from stepwell.audit.signed import Anchor
 from stepwell.events.canonical import canonical_json
 from stepwell.events.streams import seal_stream
@@ -47,8 +47,8 @@ async def test_what_nobody_touched_holds(plan: Plan, tmp_path: Path) -> None:
 
 
 def test_the_verifier_that_stands_alone_knows_appenders_and_last_events_as_we_do() -> None:
-    known = {kind: standalone.OWNERS.get(kind, "control") for kind in OWNERS if kind != "test"}
-    assert known == {kind: owner for kind, owner in OWNERS.items() if kind != "test"}
+    assert {kind: standalone.OWNERS.get(kind, "control") for kind in TYPES} == {kind: OWNERS[kind] for kind in TYPES}
+    assert OWNERS.keys() - TYPES.keys() == {"run-set", "trial", "override", "test"}, "a run's streams have their types"
     assert set(standalone.LAST) == LAST
 
 
