@@ -31,7 +31,7 @@ FILES = {
     "gsm8k": {"test": "gsm8k_test.jsonl", "train": "gsm8k_train.jsonl"},
     "humaneval": {"test": "humaneval.jsonl.gz"},
 }
-STEPS, SEQUENCES, TOKENS = 400, 16, 128
+STEPS, SEQUENCES, TOKENS = 400, 8, 64
 """Of the micro model's reading: steps, sequences of each, tokens of each."""
 LEARNING_RATE = 3e-3
 

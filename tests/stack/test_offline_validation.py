@@ -120,9 +120,10 @@ async def test_offline_every_version_is_validated_after_training_though_the_run_
         turns = await ledger.read_prefix(f"rollout/offline/v{version}-main/")
         assert {each.event.version for each in turns if isinstance(each.event, TurnRecorded)} == {version}
     engines = await ledger.read_prefix(engine_stream("offline", ""))
-    assert served(engines) == [[0, 1, 0], [0, 1, 2]], (
-        "an older version is loaded again, and by an engine that comes new"
-    )
+    killed, new = served(engines)
+    assert killed[:3] == [0, 1, 0], "an older version is loaded again"
+    assert killed[3:] in ([], [1], [1, 2]), "on a busy machine the kill comes late"
+    assert new in ([0, 1, 2], [1, 2], [2]), "an engine that comes new loads what is left to validate"
 
     last = offline.own[-1].event
     assert isinstance(last, RunFinished)
