@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from activities.trial_folders import TrialFolder
@@ -29,11 +30,11 @@ def end_agents(why: str, root: Path | None = None) -> list[Path]:
         TimeoutError: a supervisor does not even die of SIGKILL.
     """
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        ended = list(pool.map(lambda start: _end(start, why), _starts(Home.of(root).root / "trials")))
+        ended = list(pool.map(partial(_end, why), _starts(Home.of(root).root / "trials")))
     return [folder for of_start in ended for folder in of_start]
 
 
-def _end(start: TrialFolder, why: str) -> list[Path]:
+def _end(why: str, start: TrialFolder) -> list[Path]:
     return end_all(start.root, why) + end_all(start.test, why)
 
 
