@@ -44,11 +44,12 @@ class TrialEvaluationActivities:
             EvaluationBroke, UnusableBase, SandboxError: infrastructure.
         """
         fold = await self._streams.fold(request.run_set, request.cell)
+        work = self._root / request.run_set / request.cell
         if _has_no_model(fold) or fold.evaluated is not None:
+            await asyncio.to_thread(remove_tree, work)  # an attempt may have died between its append and this
             return request
         facts = await self._streams.run_set(request.run_set)
         attempt = await self._streams.take(request.run_set, request.cell, fold)
-        work = self._root / request.run_set / request.cell
         model = await self._model(facts, fold, work / "submission")
         order = order_of(facts, fold, model)
         section = facts.recipe.judges if benchmark(order.benchmark).needs == "judge" else None

@@ -1,4 +1,4 @@
-"""`stepwell down`: stops the embedded services."""
+"""`stepwell down`: stops the embedded services, and ends the agents of trials."""
 
 import argparse
 import sys
@@ -10,8 +10,9 @@ def add_parser(subparsers: Subparsers) -> None:
     """Adds the verb."""
     parser = subparsers.add_parser(
         "down",
-        help="stop the embedded services; their data stays",
-        description="Stops the embedded services of the home, whoever uses them. Their data stays.",
+        help="stop the embedded services, and the agents of trials; their data stays",
+        description="Stops the embedded services of the home, whoever uses them, and ends the agents of its trials, "
+        "which nothing else ends before their time: their trials start again from their start. Data stays.",
     )
     parser.add_argument(
         "--purge", action="store_true", help="remove their data, passwords and logs too: the ledger of every run"
@@ -21,13 +22,23 @@ def add_parser(subparsers: Subparsers) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Stops them and says which ran."""
-    from workers.services.errors import ServiceError  # imported here, as in `up`
+    # Imported here, as in `up`.
+    from workers.services.errors import ServiceError
     from workers.services.lifecycle import down, purge
+    from workers.trial_agents import end_agents
 
-    try:
-        stopped = purge() if args.purge else down()
+    failures: list[Exception] = []
+    stopped: list[str] = []
+    try:  # the services first: without them no worker starts a trial again whose agent was ended
+        stopped += purge() if args.purge else down()
     except ServiceError as error:
-        print(f"stepwell down: {error}", file=sys.stderr)
-        return 1
-    print(f"stopped: {', '.join(stopped)}" if stopped else "nothing ran")
-    return 0
+        failures.append(error)
+    try:
+        stopped += [f"the agent in {folder}" for folder in end_agents("`stepwell down`")]
+    except OSError as error:
+        failures.append(error)
+    if stopped or not failures:
+        print(f"stopped: {', '.join(stopped)}" if stopped else "nothing ran")
+    for failure in failures:
+        print(f"stepwell down: {failure}", file=sys.stderr)
+    return 1 if failures else 0

@@ -33,8 +33,8 @@ def add_parser(actions: Subparsers) -> None:
         help="run the trials of a run set, or go on with them",
         description="Starts what is missing (services, workers, workflows), shows the trials, and stops what it "
         "started at the end. The same command again goes on with an unfinished run set; trials that infrastructure "
-        "kept from a result are taken up again. Ctrl-C stops cleanly: agents are frozen when their lease lapses. Exit "
-        "0 if every trial has its record, 1 if not, 2 for a recipe that cannot be run.",
+        "kept from a result are taken up again. Ctrl-C stops cleanly: agents are frozen when their lease lapses, and "
+        "`stepwell down` ends them. Exit 0 if every trial has its record, 1 if not, 2 for a recipe that cannot be run.",
     )
     parser.add_argument("recipe", metavar="RECIPE", type=Path, help="TOML file (docs/trials.md)")
     parser.add_argument(

@@ -14,6 +14,8 @@ _GROUPS = ("{effort_options}", "{search_options}", "{command}")
 _PLACES = ("{prompt}", "{model}", "{effort}", "{home}")
 """What stands for a text within an element."""
 _PLACE = re.compile(r"\{[a-z_]+\}")
+PASSING: tuple[LimitKind, ...] = ("rate", "overload", "turns")
+"""Limits that are over after a while, or with the next prompt."""
 
 
 class WrongAgent(ValueError):
@@ -76,8 +78,21 @@ class ScaffoldTrace(_Model):
     format: TraceFormat
     limits: tuple[LimitRule, ...] = ()
     """What its limits look like; the first that fits decides."""
+    stops: tuple[LimitRule, ...] = ()
+    """Lines by which it says that a limit let it do no more, of those that no waiting lifts: an agent that met one is
+    not told to go on, whatever its exit status. What the agent's own commands print is looked through too, so each is
+    bound to the beginning of a line that only the program itself prints."""
     usage: tuple[UsagePattern, ...] = ()
     """None: what it used is told only by its end, or not at all, and no budget in tokens or money can be held."""
+
+    @model_validator(mode="after")
+    def _is_strict(self) -> Self:
+        for rule in self.stops:
+            if not rule.pattern.startswith("^"):
+                raise ValueError(f"the stop {rule.pattern!r} is not bound to a line's beginning: wanted one with ^")
+            if rule.kind in PASSING:
+                raise ValueError(f"a stop by {rule.kind}: that passes by waiting, so telling the agent to go on helps")
+        return self
 
 
 class ScaffoldOrder(_Model):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from stepwell.ptb.scaffolds.scaffold import Scaffold
+from stepwell.ptb.scaffolds.scaffold import PASSING, Scaffold
 from stepwell.ptb.traces import LimitKind, TraceSummary
 
 
@@ -21,7 +21,7 @@ class Stop:
     @property
     def may_go_on(self) -> bool:
         """Whether telling it to go on can help: it was done, or was told to wait."""
-        return self.kind == "itself" or self.limit in ("rate", "overload", "turns")
+        return self.kind == "itself" or self.limit in PASSING
 
 
 def stop_of(scaffold: Scaffold, exit_status: int | None, summary: TraceSummary) -> Stop:

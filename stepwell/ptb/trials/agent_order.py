@@ -7,7 +7,7 @@ from pathlib import Path
 
 import stepwell
 from stepwell.ptb.scaffolds import ScaffoldOrder, scaffold
-from stepwell.ptb.supervisor import AgentOrder, Budget, Limits, Mount, Reprompt, UsageRule
+from stepwell.ptb.supervisor import AgentOrder, Budget, LimitRule, Limits, Mount, Reprompt, UsageRule
 from stepwell.ptb.supervisor.sandbox import python_environment
 from stepwell.ptb.trials.recipe import AgentSection, RunSetRecipe
 from stepwell.ptb.trials.workspace import BASE_MODEL, LIBRARY, TOOLS
@@ -83,8 +83,10 @@ def agent_order(
     order = _order(recipe, agent, places, made.argv, made.environment, budget)
     again = Reprompt(argv=made.again, text=reprompt, least_remaining_s=LEAST_REMAINING_S) if agent.reprompt else None
     usage = tuple(UsageRule(pattern=each.pattern, counts=each.counts) for each in declared.trace.usage)
+    stops = tuple(LimitRule(kind=each.kind, pattern=each.pattern) for each in declared.trace.stops)
+    more = {"reprompt": again, "usage": usage, "prices": agent.prices, "limit_rules": stops}
     # Checked again as a whole: a budget in tokens needs a rule that reads them.
-    return AgentOrder.model_validate({**order.model_dump(), "reprompt": again, "usage": usage, "prices": agent.prices})
+    return AgentOrder.model_validate({**order.model_dump(), **more})
 
 
 def _order(
