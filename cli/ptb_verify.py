@@ -55,6 +55,7 @@ def lines(verification: "RunSetVerification") -> list[str]:
     said = [
         f"run set {verification.run_set} ({state}), {verification.trials:,} trials, {verification.scored:,} with a "
         f"record, {verification.streams:,} streams, {verification.events:,} events",
+        f"its own stream ends with {verification.head or 'nothing that verifies'}",
         "",
         *rule_lines(verification.results),
         "",

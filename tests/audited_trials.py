@@ -288,6 +288,11 @@ class Told:
         await self.book.append(stream, AttemptOpened(attempt=f"{stream}/{at}", worker="trial:test/1", resumed_at=at))
 
 
+def weights_of(run_set: str, cell: str) -> bytes:
+    """What stands for a trial's weights."""
+    return f"{run_set} {cell}".encode()
+
+
 def scored_pass(seed: int, worths: Worths) -> PassResult:
     """A pass whose answers were worth this."""
     known = [worth for worth in worths if worth is not None]

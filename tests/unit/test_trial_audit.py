@@ -11,6 +11,7 @@ from stepwell.events import (
     AgentEnded,
     AgentRestarted,
     AgentStarted,
+    AttemptOpened,
     CheckReached,
     EnvironmentTested,
     JudgementReached,
@@ -109,9 +110,9 @@ LIES: dict[str, tuple[Lie, str, str]] = {
         f"{at(LEAKER)} #3: AgentStarted after TrialPrepared, without EnvironmentTested",
     ),
     "an agent in the trial of a reference": (
-        after(PassScored, AgentStarted(epoch=0, host="h", folder="/f"), BASE),
+        after(AttemptOpened, AgentStarted(epoch=0, host="h", folder="/f"), BASE),
         "phases",
-        f"{at(BASE)} #2: AgentStarted in the trial of a reference",
+        f"{at(BASE)} #1: AgentStarted in the trial of a reference",
     ),
     "a second agent in one start": (
         after(AgentRestarted, AgentStarted(epoch=0, host="host-0", folder="/g")),

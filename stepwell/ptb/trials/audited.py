@@ -145,10 +145,11 @@ class RunSetRecord:
         found: list[AuditedTrial] = []
         agents = {} if self.recipe is None else {agent.name: agent for agent in self.recipe.agents}
         for stream in self.stored.of_kind("trial"):
-            first = stream.events[0].event
-            if isinstance(first, TrialCreated):
-                agent = agents.get(first.agent) if first.role == "agent" else None
-                found.append(AuditedTrial(stream.name.removeprefix(trial_stream(self.name, "")), stream, first, agent))
+            first = stream.events[0] if stream.events else None
+            if first is not None and first.seq == 0 and isinstance(first.event, TrialCreated):
+                created, cell = first.event, stream.name.removeprefix(trial_stream(self.name, ""))
+                agent = agents.get(created.agent) if created.role == "agent" else None
+                found.append(AuditedTrial(cell, stream, created, agent))
         return tuple(found)
 
     def overrides(self, cell: str) -> list[tuple[int, TrialOverridden]]:

@@ -67,6 +67,8 @@ class RunSetVerification:
     """Streams that it has."""
     events: int
     """Events in them."""
+    head: str
+    """Hash of the last event of its own stream: of a finished run set it commits to every event of its trials."""
     regime_known: bool
     """Whether the regime was there that it began with: without it passes are held against its basis."""
     results: tuple[RuleResult, ...]
@@ -80,6 +82,7 @@ class RunSetVerification:
 
 def verify_run_set(record: RunSetRecord) -> RunSetVerification:
     """Applies every rule."""
+    own = record.stored.streams.get(record.own)
     results = [*(applied(rule, record.stored) for rule in SHARED), *(applied(rule, record) for rule in RULES)]
     return RunSetVerification(
         run_set=record.name,
@@ -88,6 +91,7 @@ def verify_run_set(record: RunSetRecord) -> RunSetVerification:
         scored=sum(trial.scored is not None for trial in record.trials),
         streams=len(record.stored.streams),
         events=record.stored.events,
+        head="" if own is None else own.child.head,
         regime_known=record.regime is not None,
         results=tuple(results),
     )
