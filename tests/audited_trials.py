@@ -2,7 +2,7 @@
 is flagged. Whatever a lie changes stands in a ledger whose hashes fit."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from stepwell.events import (
@@ -27,74 +27,33 @@ from stepwell.events.base import Event
 from stepwell.events.canonical import canonical_json, digest_of_json
 from stepwell.events.children import Commitment, commitment_blob, facts_of_children
 from stepwell.events.streams import override_stream, run_set_stream, trial_stream
-from stepwell.ptb.contamination.report import Report
-from stepwell.ptb.evaluation import Answer, EvaluationResult, ItemOutcome, PassResult
+from stepwell.ptb.evaluation import EvaluationResult
 from stepwell.ptb.evaluation.result import SubmissionFacts, UsedSampling
-from stepwell.ptb.identity.report import IdentityReport
 from stepwell.ptb.judges import Judged, JudgeVerdict, Vote
 from stepwell.ptb.judges.question import QUESTION_VERSION
-from stepwell.ptb.judging.openai_judge import JudgeSettings
-from stepwell.ptb.leaderboard.records import Basis
-from stepwell.ptb.regimes import regime
 from stepwell.ptb.seeds import sample_seed
-from stepwell.ptb.trials import RunSetRecipe, TrialCell
+from stepwell.ptb.trials import TrialCell
+from stepwell.ptb.trials.audited import RunSetRecord
 from stepwell.ptb.trials.fold import fold_trial
 from stepwell.ptb.trials.manifest import Entry, manifest_blob, manifest_digest
 from stepwell.ptb.trials.results import record_of
-from tests.book import Book
-
-MODEL = "Qwen/Qwen3-1.7B-Base"
-REGIME = regime("v1.2")
-RECIPE = RunSetRecipe.model_validate(
-    {
-        "name": "small",
-        "regime": "v1.2",
-        "files": "/files.toml",
-        "hours": 2.0,
-        "base_models": [MODEL],
-        "benchmarks": ["gsm8k"],
-        "reference_models": [MODEL],
-        "reference_benchmarks": ["gsm8k"],
-        "models": {MODEL: {"base": "/base"}},
-        "agents": [
-            {"name": name, "scaffold": "shell", "model": "none", "command": ["true"]} for name in ("honest", "leaker")
-        ],
-        "judges": {"address": "http://127.0.0.1:1/v1", "model": "j", "charges": ["lookup"]},
-    }
+from stepwell.ptb.trials.verification import RunSetVerification, verify_run_set
+from tests.audited_recipe import (
+    BASIS,
+    CLEAN,
+    DATA,
+    DIGESTS,
+    HONEST,
+    IDENTICAL,
+    JUDGE,
+    LEAKER,
+    MODEL,
+    PROMPT,
+    RECIPE,
+    REGIME,
+    scored_pass,
 )
-JUDGE = JudgeSettings("http://127.0.0.1:1/v1", "j").version
-DATA = "digest-of-gsm8k"
-BASIS = Basis(
-    regime="v1.2",
-    rules="v1.1",
-    hours=2,
-    gpus=0,
-    base_models=(MODEL,),
-    weights={"gsm8k": 1.0},
-    seeds=REGIME.seeds,
-    data={"gsm8k": DATA},
-    scorers={"gsm8k": "number-1"},
-    templates={MODEL: "template"},
-    environment="here",
-    checks=(*RECIPE.checks.versions, f"lookup by {JUDGE}"),
-)
-DIGESTS = {f"base/{MODEL}": "b", "benchmark/gsm8k": DATA, "regime": digest_of_json(REGIME.model_dump(mode="json"))}
-BASE, HONEST, LEAKER = (cell.name for cell in RECIPE.cells())
-PROMPT = "Post-train it."
-IDENTICAL = IdentityReport(differences=(), tensors=(), unread=(), missing=(), unread_share=0.0)
-"""Nothing was compared: its verdict is that nothing can be said."""
-CLEAN = Report(
-    leaks=(),
-    scanned_files=1,
-    scanned_rows=7,
-    scanned_words=99,
-    unscanned=(),
-    items=2,
-    unindexed=(),
-    embedded=0,
-    not_embedded=0,
-)
-Worths = Sequence[float | None]
+from tests.book import Book, Lie, MemoryBook, truth
 
 
 @dataclass
@@ -104,7 +63,7 @@ class Told:
     Args:
         book: Streams and blobs.
         name: Of the run set.
-        files: Changes what is evaluated in the place of a submission's files, by a lie.
+        files: Digests by name of what is evaluated in the place of what agents submitted.
     """
 
     book: Book
@@ -288,38 +247,6 @@ class Told:
         await self.book.append(stream, AttemptOpened(attempt=f"{stream}/{at}", worker="trial:test/1", resumed_at=at))
 
 
-def weights_of(run_set: str, cell: str) -> bytes:
-    """What stands for a trial's weights."""
-    return f"{run_set} {cell}".encode()
-
-
-def scored_pass(seed: int, worths: Worths) -> PassResult:
-    """A pass whose answers were worth this."""
-    known = [worth for worth in worths if worth is not None]
-    points, unknown = 100 * sum(known) / len(worths), len(worths) - len(known)
-    items = tuple(
-        ItemOutcome(
-            item=f"gsm8k/{number}",
-            seed=sample_seed(seed, f"gsm8k/{number}"),
-            answer=Answer(text="ANSWER: 1", end="stop", prompt_tokens=9, tokens=3),
-            value=worth,
-            why="as it says",
-            weight=1.0,
-        )
-        for number, worth in enumerate(worths)
-    )
-    high = points + 100 * unknown / len(worths)
-    return PassResult(
-        seed=seed,
-        points=None if unknown else points,
-        low=points,
-        high=high,
-        unscored=unknown,
-        disagreeing=0,
-        items=items,
-    )
-
-
 def of_trial(cell: str, kind: type[Event], **changes: object) -> Callable[[str, Event], Event | None]:
     """A lie about a trial's events of a type; without changes they are lost."""
 
@@ -329,3 +256,25 @@ def of_trial(cell: str, kind: type[Event], **changes: object) -> Callable[[str, 
         return event.model_copy(update=changes) if changes else None
 
     return lie
+
+
+async def told(lie: Lie = truth, files: Mapping[str, str] | None = None) -> MemoryBook:
+    """The run set `s`, with a lie in it; `files` as of `Told`."""
+    book = MemoryBook(lie=lie)
+    await Told(book, "s", files).whole()
+    return book
+
+
+def audited(book: MemoryBook) -> RunSetVerification:
+    """What an auditor says of it."""
+    return verify_run_set(RunSetRecord(book.record("s"), regime_here=REGIME))
+
+
+def failing(verification: RunSetVerification) -> dict[str, str]:
+    """First finding of each rule that fails."""
+    return {result.rule: str(result.findings[0]) for result in verification.results if result.findings}
+
+
+def at(cell: str) -> str:
+    """A trial's stream."""
+    return trial_stream("s", cell)

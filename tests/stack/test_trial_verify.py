@@ -14,7 +14,8 @@ from db.database import Database
 from db.ledger import Ledger
 from db.objects import ObjectStore, S3Address
 from stepwell.events.streams import override_stream, trial_stream
-from tests.audited_trials import BASE, LEAKER, Told, weights_of
+from tests.audited_recipe import BASE, LEAKER, weights_of
+from tests.audited_trials import Told
 from tests.book import LedgerBook
 from tests.stack.database import DatabaseUrls
 from tests.stack.test_audit_verify import tamper
