@@ -6,16 +6,16 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from cli.arguments import Subparsers, add_run
+from cli.rule_lines import outcome_lines, rule_lines
 
 if TYPE_CHECKING:
     from cli.audit_stores import AuditStores
     from stepwell.audit.fate_ledger import FateLedger
-    from stepwell.audit.finding import RuleResult
     from stepwell.audit.signed import Anchor
     from stepwell.audit.verification import Verification
 
 SHOWN = 5
-"""Findings of a rule, and causes of fates, that are printed; `--json` gives all."""
+"""Causes of fates that are printed; `--json` gives all."""
 
 
 def add_parser(actions: Subparsers) -> None:
@@ -62,24 +62,11 @@ def lines(verification: "Verification") -> list[str]:
         f"run {verification.run} ({state}), {verification.streams:,} streams, {verification.events:,} events",
         "",
     ]
-    for result in verification.results:
-        said.append(f"{'failed' if result.findings else 'ok':<7} {result.rule:<13} {_count(result)}")
-        said += [f"        {finding}" for finding in result.findings[:SHOWN]]
-        if len(result.findings) > SHOWN:
-            said.append(f"        and {len(result.findings) - SHOWN:,} more; --json names all")
+    said += rule_lines(verification.results)
     said += ["", *_fates(verification.ledger), verification.signed.words(), ""]
     if verification.taint.marks:
         said += [verification.taint.words(), ""]
-    failed = [result for result in verification.results if result.findings]
-    if not failed:
-        said.append("every rule holds")
-    else:
-        first = failed[0]
-        said.append(
-            f"{len(failed)} of {len(verification.results)} rules fail. Look first at {first.findings[0].stream}:"
-        )
-        said.append(f"it breaks `{first.rule}` ({first.holds})")
-    return said
+    return said + outcome_lines(verification.results)
 
 
 def _fates(ledger: "FateLedger") -> list[str]:
@@ -91,11 +78,6 @@ def _fates(ledger: "FateLedger") -> list[str]:
         if len(fates.causes) > SHOWN:
             said.append(f"        and {len(fates.causes) - SHOWN:,} more; --json names all")
     return said + [compared.words() for compared in ledger.lengths]
-
-
-def _count(result: "RuleResult") -> str:
-    failed = f", {len(result.findings):,} do not hold" if result.findings else ""
-    return f"{result.checked:,} {result.unit}{failed}"
 
 
 async def _verify(stores: "AuditStores", name: str, anchors: "list[Anchor]") -> "Verification":

@@ -11,6 +11,7 @@ from cli import (
     ptb_run,
     ptb_score,
     ptb_status,
+    ptb_verify,
 )
 from cli.arguments import Subparsers
 
@@ -18,6 +19,7 @@ ACTIONS = (
     ptb_run,
     ptb_status,
     ptb_override,
+    ptb_verify,
     ptb_score,
     ptb_leaderboard,
     ptb_review,

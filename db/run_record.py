@@ -23,7 +23,7 @@ from db.recorded import START, Position
 from db.run_rows import StreamRows, named_rows, rows_below, run_rows
 from db.verify import verified
 from stepwell import events as event_types
-from stepwell.audit.blob_names import documents_of, folders_of, secrets_of, tasks_of
+from stepwell.audit.blob_names import documents_of, folders_of, models_of, secrets_of, tasks_of
 from stepwell.audit.record import ChainFault, Naming, RecordBuilder, RunRecord
 from stepwell.events.base import Event
 from stepwell.events.streams import deleted_stream, engine_stream, run_stream, verdict_stream, weights_stream
@@ -57,6 +57,8 @@ class Reading:
         """Blobs that list files."""
         self.tasks: set[str] = set()
         """Blobs that are tasks, which may name another."""
+        self.models: set[str] = set()
+        """Blobs that list the files of a trial's submitted model."""
 
     def take(self, stream: StreamRows) -> None:
         """Verifies a stream and hands it on, up to its first event that does not hold."""
@@ -84,6 +86,7 @@ class Reading:
                     self.documents.update(documents_of(event))
                     self.folders.update(folders_of(event))
                     self.tasks.update(tasks_of(event))
+                    self.models.update(models_of(event))
                 if row.is_projected:
                     self.expected.see(recorded)
         except BrokenStream as broken:

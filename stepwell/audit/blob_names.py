@@ -6,15 +6,24 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stepwell.events import (
+    AgentEnded,
     CheckpointSaved,
+    CheckReached,
+    EnvironmentTested,
     GroupOpened,
     HistoryArchived,
+    JudgementReached,
+    PassScored,
     PromptReplaced,
     RolloutEnded,
     RunCreated,
+    RunSetFinished,
     StepAdmitted,
     StepDispatched,
     StepTrained,
+    SubmissionEvaluated,
+    SubmissionTaken,
+    TrialPrepared,
     TurnRecorded,
     ValidationClosed,
     ValidationOpened,
@@ -44,6 +53,15 @@ _BLOBS: Naming = {
     CheckpointSaved: lambda event: (event.files,),
     RunCreated: lambda event: (event.task_set,),
     HistoryArchived: lambda event: (event.history,),
+    TrialPrepared: lambda event: (event.files, event.prompt),
+    EnvironmentTested: lambda event: (event.report,),
+    AgentEnded: lambda event: _given(event.trace, event.events, event.traffic),
+    SubmissionTaken: lambda event: _given(event.model, event.manifest),
+    CheckReached: lambda event: (event.report,),
+    JudgementReached: lambda event: (event.votes, event.question),
+    PassScored: lambda event: (event.answers,),
+    SubmissionEvaluated: lambda event: (event.report,),
+    RunSetFinished: lambda event: (event.heads.heads,),
 }
 _FOLDERS: Naming = {
     StepTrained: lambda event: (event.export,),
@@ -54,6 +72,13 @@ _DOCUMENTS: Naming = {
     RunCreated: lambda event: (event.task_set,),
     StepAdmitted: lambda event: (event.manifest, event.group_heads.heads),
     ValidationClosed: lambda event: (event.children_heads.heads,),
+    TrialPrepared: lambda event: (event.prompt,),
+    SubmissionTaken: lambda event: _given(event.model, event.manifest),
+    CheckReached: lambda event: (event.report,),
+    JudgementReached: lambda event: (event.votes, event.question),
+    PassScored: lambda event: (event.answers,),
+    SubmissionEvaluated: lambda event: (event.report,),
+    RunSetFinished: lambda event: (event.heads.heads,),
 }
 _SECRETS_KEY = b'"secrets":'
 """In the stored form of a task, where it has secrets; quotation marks within a text are escaped there."""
@@ -96,6 +121,17 @@ def secrets_of(task: bytes) -> str | None:
 
 
 def documents_of(event: Event) -> tuple[str, ...]:
-    """Of those, the ones whose contents the rules read: the run's tasks, batch manifests and lists of children."""
+    """Of those, the ones whose contents the rules read: a run's tasks, batch manifests and lists of children; of a
+    trial its prompt, its model's files, verdicts, votes and answers."""
     named = _DOCUMENTS.get(type(event))
     return named(event) if named else ()
+
+
+def models_of(event: Event) -> tuple[str, ...]:
+    """Of those, the ones that list the files of a submitted model, each of which is a blob."""
+    return _given(event.model) if isinstance(event, SubmissionTaken) else ()
+
+
+def _given(*digests: str) -> tuple[str, ...]:
+    """Without the empty ones: where there is nothing, no blob is named."""
+    return tuple(digest for digest in digests if digest)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from stepwell.audit.fate_ledger import FateLedger, fate_ledger
-from stepwell.audit.finding import RuleResult, Tally
+from stepwell.audit.finding import RuleResult
 from stepwell.audit.record import RunRecord
+from stepwell.audit.rule import RuleOf, applied
 from stepwell.audit.rules import (
     ancestry,
     attestations,
@@ -36,27 +36,8 @@ from stepwell.audit.rules import (
 from stepwell.audit.signed import Anchor, Signed, check_anchors, signed
 from stepwell.audit.taint import Taint, taint_of_record
 
-
-class Rule(Protocol):
-    """What a module under `rules/` has."""
-
-    __name__: str
-
-    @property
-    def HOLDS(self) -> str:
-        """What it holds, in words."""
-        ...
-
-    @property
-    def UNIT(self) -> str:
-        """What it counts."""
-        ...
-
-    @staticmethod
-    def check(record: RunRecord, tally: Tally) -> None:
-        """Applies the rule."""
-        ...
-
+Rule = RuleOf[RunRecord]
+"""What a module under `rules/` has."""
 
 RULES: tuple[Rule, ...] = (
     chains,
@@ -116,7 +97,7 @@ class Verification:
 
 def verify(record: RunRecord, anchors: Sequence[Anchor] = ()) -> Verification:
     """Applies every rule, and compares with what was anchored elsewhere."""
-    results = [_apply(rule, record) for rule in RULES]
+    results = [applied(rule, record) for rule in RULES]
     if anchors:
         results.append(check_anchors(record, anchors))
     return Verification(
@@ -128,16 +109,4 @@ def verify(record: RunRecord, anchors: Sequence[Anchor] = ()) -> Verification:
         taint=taint_of_record(record),
         signed=signed(record),
         results=tuple(results),
-    )
-
-
-def _apply(rule: Rule, record: RunRecord) -> RuleResult:
-    tally = Tally()
-    rule.check(record, tally)
-    return RuleResult(
-        rule=rule.__name__.rpartition(".")[2],
-        holds=rule.HOLDS,
-        checked=tally.checked,
-        unit=rule.UNIT,
-        findings=tuple(tally.findings),
     )

@@ -71,6 +71,8 @@ async def test_a_worker_killed_while_the_agent_works_changes_nothing(small_trial
     made = record(events, "patient")
     assert (made.status, made.ended) == ("clean", "itself")
     assert isinstance((await trials.ledger.read(run_set_stream("killed")))[-1].event, RunSetFinished)
+    verified = trials.call("verify", "killed", "--files")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 @pytest.mark.long
@@ -93,6 +95,8 @@ async def test_a_lost_host_starts_the_trial_again_from_its_start_and_an_event_sa
     restarted = next(each.event for each in events if isinstance(each.event, AgentRestarted))
     assert "supervisor" in restarted.cause
     assert record(events, "patient").status == "clean"
+    verified = trials.call("verify", "lost")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
 @pytest.mark.long
@@ -130,3 +134,5 @@ async def test_an_honest_agent_is_clean_and_cheats_are_caught_by_the_check_meant
     reviewed = trials.call("review", str(known))
     assert reviewed.returncode == 1, reviewed.stderr  # two run sets would not be enough for its statistics
     assert "finished" in trials.call("status", "caught").stdout
+    verified = trials.call("verify", "caught")
+    assert verified.returncode == 0, verified.stdout + verified.stderr

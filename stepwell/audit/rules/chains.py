@@ -43,6 +43,26 @@ TYPES: Mapping[str, frozenset[str]] = {
     "verdict": frozenset({"VerdictReached"}),
     "validation": frozenset({"ValidationOpened", "ValidationClosed"}),
     "engine": frozenset({"EngineStarted", "VersionAttested"}),
+    "run-set": frozenset({"RunSetCreated", "RunSetFinished"}),
+    "trial": frozenset(
+        {
+            "TrialCreated",
+            "AttemptOpened",
+            "TrialPrepared",
+            "EnvironmentTested",
+            "AgentStarted",
+            "AgentRestarted",
+            "AgentEnded",
+            "SubmissionTaken",
+            "CheckReached",
+            "JudgementReached",
+            "PassScored",
+            "SubmissionEvaluated",
+            "TrialAbandoned",
+            "TrialScored",
+        }
+    ),
+    "override": frozenset({"TrialOverridden"}),
 }
 """Types of event by kind of stream."""
 
@@ -54,10 +74,22 @@ FIRST: Mapping[str, str] = {
     "engine": "EngineStarted",
     "seal": "KeyDeclared",
     "deleted": "PayloadDeleted",
+    "run-set": "RunSetCreated",
+    "trial": "TrialCreated",
 }
 """Type of a stream's first event."""
 
-LAST = frozenset({"RunFinished", "GroupClosed", "ValidationClosed", "VerdictReached", "PayloadDeleted"})
+LAST = frozenset(
+    {
+        "RunFinished",
+        "GroupClosed",
+        "ValidationClosed",
+        "VerdictReached",
+        "PayloadDeleted",
+        "RunSetFinished",
+        "TrialScored",
+    }
+)
 """Types after which nothing follows in their stream."""
 
 

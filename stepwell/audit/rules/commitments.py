@@ -73,7 +73,7 @@ def _check_validation(record: RunRecord, validation: StreamRecord, tally: Tally)
     seq, closed = closing
     scope = validation_scope(opening[1].version, opening[1].dataset)
     expected = [prompt_stream(record.run, scope, index) for index in range(len(opening[1].tasks))]
-    _check_commitment(record, closed.children_heads, closed.children_facts, expected, validation.name, seq, tally)
+    check_commitment(record, closed.children_heads, closed.children_facts, expected, validation.name, seq, tally)
 
 
 def _check_run(record: RunRecord, tally: Tally) -> None:
@@ -81,7 +81,7 @@ def _check_run(record: RunRecord, tally: Tally) -> None:
     for seq, admitted in stream.every(StepAdmitted):
         step = record.steps.get(admitted.step)
         expected = [prompt.stream for prompt in step.prompts] if step else []
-        _check_commitment(record, admitted.group_heads, admitted.group_facts, expected, stream.name, seq, tally)
+        check_commitment(record, admitted.group_heads, admitted.group_facts, expected, stream.name, seq, tally)
     for seq, completed in stream.every(StepCompleted):
         hashes = record.weights.hashes if record.weights else ()
         found = hashes[completed.weights_seq] if completed.weights_seq < len(hashes) else "no such event"
@@ -103,7 +103,7 @@ def _check_run(record: RunRecord, tally: Tally) -> None:
         )
 
 
-def _check_commitment(
+def check_commitment(
     record: RunRecord,
     commitment: Commitment,
     facts: str,
@@ -112,7 +112,17 @@ def _check_commitment(
     seq: int,
     tally: Tally,
 ) -> None:
-    """A list of children in a blob: it names just the streams expected, each as it is, and its digests are right."""
+    """A list of children in a blob: it names just the streams expected, each as it is, and its digests are right.
+
+    Args:
+        record: Has the streams, and the list.
+        commitment: Names it.
+        facts: Digest of what the children did, as the event says beside it.
+        expected: Names of the children.
+        stream: Of the event that commits.
+        seq: Its place.
+        tally: Takes what is found.
+    """
     blob = record.documents.get(commitment.heads)
     if blob is None:
         return  # the rule `blobs` says so
