@@ -1,11 +1,17 @@
-"""Fixtures of the chaos suite: the table that its tests add rows to."""
+"""Fixtures of the chaos suite: the table that its tests add rows to, and the database where kill points are set."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.chaos.table import ChaosTable, wanted_page, write
+from tests.stack.database import DatabaseUrls
+from workers.services.addresses import Addresses
+from workers.services.home import Home
+from workers.services.postgres import DATABASE, SUPERUSER
+from workers.services.settings import load_settings
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,3 +35,12 @@ def chaos_table(request: pytest.FixtureRequest) -> Iterator[ChaosTable]:
     page = wanted_page()
     if page is not None:
         write(page, written)
+
+
+@pytest.fixture
+def superuser(services: Addresses, services_home: Path, database: DatabaseUrls) -> str:
+    """The services' database, as its superuser."""
+    settings = load_settings(Home.of(services_home))
+    assert settings is not None
+    password, port = settings.superuser_password, settings.ports.postgres
+    return make_conninfo(host="127.0.0.1", port=port, dbname=DATABASE, user=SUPERUSER, password=password)

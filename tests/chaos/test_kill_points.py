@@ -2,11 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 
 import psycopg
-import pytest
-from psycopg.conninfo import make_conninfo
 
 from db.database import Database
 from db.errors import DatabaseUnavailable
@@ -15,10 +12,6 @@ from stepwell.events import GroupOpened
 from stepwell.events.base import Event
 from tests.chaos.kill_points import Held, KillPoints, kill_points
 from tests.stack.database import DatabaseUrls
-from workers.services.addresses import Addresses
-from workers.services.home import Home
-from workers.services.postgres import DATABASE, SUPERUSER
-from workers.services.settings import load_settings
 
 
 class Noted(GroupOpened):
@@ -30,15 +23,6 @@ class Noted(GroupOpened):
 
 def event(number: int) -> Event:
     return Noted(task="0" * 64, task_id="task", version=0, samples=number)
-
-
-@pytest.fixture
-def superuser(services: Addresses, services_home: Path, database: DatabaseUrls) -> str:
-    """The services' database, as its superuser."""
-    settings = load_settings(Home.of(services_home))
-    assert settings is not None
-    password, port = settings.superuser_password, settings.ports.postgres
-    return make_conninfo(host="127.0.0.1", port=port, dbname=DATABASE, user=SUPERUSER, password=password)
 
 
 async def held(points: KillPoints) -> Held:
