@@ -18,7 +18,7 @@ from stepwell.ptb.seeds import sample_seed
 from stepwell.ptb.supervisor import AgentEnd, Attended, end_all, start
 from stepwell.ptb.trials.agent_order import AgentPlaces, probe_order
 from stepwell.ptb.trials.briefing import briefing_of
-from stepwell.ptb.trials.files import benchmark_files, folder_digest, folders_of
+from stepwell.ptb.trials.files import benchmark_files, folder_digest, folders_of, mount_digests, program_version
 from stepwell.ptb.trials.fold import TrialFold
 from stepwell.ptb.trials.loading import regime_of
 from stepwell.ptb.trials.manifest import manifest_digest, manifest_of
@@ -116,11 +116,16 @@ class TrialPreparationActivities:
             raise Unfit(f"the test before the clock ended by {end.ended} with {end.exit_status}: {said[-1500:]}")
         if manifest_digest(await asyncio.to_thread(manifest_of, folder.work)) != fold.prepared_workspace:
             raise Unfit("the test before the clock changed the work folder")
+        version = (
+            _version(said)
+            if declared.version_command
+            else await asyncio.to_thread(program_version, facts.recipe, agent)
+        )
         inline: list[bytes] = []
         tested = EnvironmentTested(
             epoch=fold.epoch,
             host=self._folders.host,
-            version=_version(said) or declared.checked,
+            version=version,
             report=await self._streams.stores.stage(report, inline),
         )
         await attempt.append(tested, blobs=inline)
@@ -138,6 +143,9 @@ def _lay_out(facts: RunSetFacts, fold: TrialFold, folder: TrialFolder) -> dict[s
     recipe, created = facts.recipe, fold.created
     base, _ = folders_of(recipe, created.base_model)
     facts.require(f"base/{created.base_model}", folder_digest(base))
+    for name, digest in mount_digests(recipe, recipe.agent(created.agent)).items():
+        if name in facts.created.digests:  # run sets of the first version pinned none
+            facts.require(name, digest)
     rules, files = regime_of(recipe), benchmark_files(recipe, created.benchmark)
     remove_tree(folder.root)
     folder.home.mkdir(parents=True)
@@ -167,6 +175,6 @@ def _trace(path: Path) -> bytes:
 
 
 def _version(said: str) -> str:
-    """What the scaffold's program says of its version."""
+    """What the scaffold's program says of its version; `unknown` if it says none."""
     lines = [line.partition("version: ")[2].strip() for line in said.splitlines() if " version: " in f" {line}"]
-    return lines[-1] if lines else ""
+    return lines[-1] if lines and lines[-1] else "unknown"

@@ -19,7 +19,8 @@ class RunSetCreated(Event):
     basis: dict[str, Any]
     """What all its scores are made on (`stepwell.ptb.leaderboard.records.Basis`)."""
     digests: dict[str, str]
-    """Of what lies in folders and files here, by what it is: `base/<model>`, `instruct/<model>`, `benchmark/<name>`."""
+    """Of what lies in folders and files here, by what it is: `base/<model>`, `instruct/<model>`, `benchmark/<name>`,
+    `regime`, `mount/<at>`, `mount/<agent>/<at>`."""
 
     def key(self) -> str:
         return "created"

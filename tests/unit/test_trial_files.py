@@ -11,6 +11,7 @@ from stepwell.ptb.traces import read_lines
 from stepwell.ptb.trials import load_run_set
 from stepwell.ptb.trials.agent_order import AgentPlaces, agent_order, command_of, probe_order
 from stepwell.ptb.trials.briefing import briefing_of
+from stepwell.ptb.trials.files import mount_digests, program_version
 from stepwell.ptb.trials.manifest import (
     NoSubmission,
     entries_of,
@@ -20,7 +21,7 @@ from stepwell.ptb.trials.manifest import (
     read_manifest,
     submitted_files,
 )
-from stepwell.ptb.trials.recipe import RunSetRecipe
+from stepwell.ptb.trials.recipe import MountSection, RunSetRecipe
 from stepwell.ptb.trials.self_evaluation import SelfEvaluation
 from stepwell.ptb.trials.trace_text import stamped_trace
 from stepwell.ptb.trials.workspace import note_given, read_given, write_workspace
@@ -154,6 +155,27 @@ def test_a_manifest_is_read_back_and_its_digest_hangs_on_names_and_contents(tmp_
     assert read_manifest(manifest_blob(entries)) == entries
     others = [{"x": tmp_path / "b", "y": tmp_path / "a"}, {"x": tmp_path / "a", "z": tmp_path / "b"}]
     assert len({manifest_digest(entries), *(manifest_digest(entries_of(other)) for other in others)}) == 3
+
+
+def test_what_an_agent_sees_is_pinned_and_is_the_version_of_a_program_of_one_s_own(
+    tmp_path: Path, recipe: RunSetRecipe
+) -> None:
+    tools, single = tmp_path / "tools", tmp_path / "notes.txt"
+    (tools / "__pycache__").mkdir(parents=True)
+    (tools / "agent.py").write_text("1")
+    single.write_text("a")
+    own = recipe.agents[0].model_copy(update={"mounts": (MountSection(source=str(single), at="/notes"),)})
+    seen = recipe.model_copy(update={"mounts": (MountSection(source=str(tools), at="/agent"),)})
+    before, version = mount_digests(seen, own), program_version(seen, own)
+    assert before.keys() == {"mount/agent", "mount/honest/notes"}
+    (tools / "__pycache__" / "agent.pyc").write_bytes(b"compiled")
+    assert (mount_digests(seen, own), program_version(seen, own)) == (before, version)
+    (tools / "agent.py").write_text("2")
+    assert mount_digests(seen, own)["mount/agent"] != before["mount/agent"]
+    assert mount_digests(seen, own)["mount/honest/notes"] == before["mount/honest/notes"]
+    assert program_version(seen, own) != version
+    (tools / "agent.py").write_text("1")
+    assert program_version(seen, own.model_copy(update={"command": ("python", "other.py")})) != version
 
 
 def test_a_workspace_is_the_same_each_time_and_its_given_files_are_noted(tmp_path: Path, recipe: RunSetRecipe) -> None:

@@ -12,7 +12,8 @@ from stepwell.ptb.judging import BrokenRecord, RecordedJudge
 from stepwell.ptb.judging.openai_judge import JudgeSettings
 from stepwell.ptb.leaderboard.records import Basis
 from stepwell.ptb.trials.loading import regime_of
-from stepwell.ptb.trials.recipe import JudgesSection, RunSetRecipe
+from stepwell.ptb.trials.manifest import entries_of, manifest_digest, manifest_of
+from stepwell.ptb.trials.recipe import AgentSection, JudgesSection, RunSetRecipe
 from stepwell.recipe.loading import RecipeError
 
 
@@ -105,16 +106,35 @@ def judge_version(section: JudgesSection) -> str:
 
 
 def digests_of(recipe: RunSetRecipe) -> dict[str, str]:
-    """Digests of models, benchmarks and the regime, by what they are. Reads all of them."""
+    """Digests of models, benchmarks, mounts and the regime, by what they are. Reads all of them."""
     found: dict[str, str] = {}
     for model in recipe.all_models:
         base, instruct = folders_of(recipe, model)
         found[f"base/{model}"] = folder_digest(base)
         if instruct is not None:
             found[f"instruct/{model}"] = folder_digest(instruct)
+    for agent in recipe.agents:
+        found |= mount_digests(recipe, agent)
     files = files_of_benchmarks(recipe)
     found["regime"] = digest_of_json(regime_of(recipe).model_dump(mode="json"))
     return found | {f"benchmark/{name}": data_of(files[name].paths, files[name].rows) for name in recipe.all_benchmarks}
+
+
+def mount_digests(recipe: RunSetRecipe, agent: AgentSection) -> dict[str, str]:
+    """Digests of what an agent sees of this machine by the recipe, by `mount/<at>`, or `mount/<agent>/<at>` for what it
+    alone sees. What Python compiled of it does not count."""
+    found = {f"mount{mount.at}": _tree_digest(Path(mount.source)) for mount in recipe.mounts}
+    return found | {f"mount/{agent.name}{mount.at}": _tree_digest(Path(mount.source)) for mount in agent.mounts}
+
+
+def program_version(recipe: RunSetRecipe, agent: AgentSection) -> str:
+    """Version of an agent that is a program of one's own: what is called, and what lies in the folders it sees."""
+    return f"program {digest_of_json([list(agent.command), mount_digests(recipe, agent)])[:12]}"
+
+
+def _tree_digest(path: Path) -> str:
+    entries = manifest_of(path) if path.is_dir() else entries_of({path.name: path})
+    return manifest_digest(tuple(entry for entry in entries if "__pycache__" not in entry.path.split("/")))
 
 
 def folder_digest(folder: Path) -> str:

@@ -33,6 +33,7 @@ def _check_pins(record: RunSetRecord, tally: Tally) -> None:
     wanted = {"regime", *(f"base/{model}" for model in record.recipe.all_models)}
     wanted |= {f"instruct/{name}" for name in record.recipe.all_models if record.recipe.models[name].instruct}
     wanted |= {f"benchmark/{benchmark}" for benchmark in record.recipe.all_benchmarks}
+    wanted |= {name for name in pinned if name.startswith("mount/")}
     for name in sorted(wanted):
         tally.expect(name in pinned, record.own, 0, f"pins no digest of {name}")
         here = record.digests_here
