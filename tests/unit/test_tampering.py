@@ -18,7 +18,6 @@ from tests.run_plan import EVENTFUL, Plan
 from tests.tamper_kinds import KINDS, Tamper
 from tests.tampered import Copy, by_the_bundle, by_the_ledger
 
-
 OF_TRIALS = {"run-set", "trial", "override"}
 """Kinds of stream that no run has, and no bundle."""
 
