@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from stepwell.ptb.trials import RunSetRecipe, load_run_set
 from stepwell.recipe.loading import RecipeError, load_recipe
 from stepwell.recipe.recipe import Recipe
 from stepwell.recipe.sections import AgentSection
@@ -12,13 +13,24 @@ from stepwell.recipe.validating import ValidationSection
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 MICRO = RECIPES / "micro.toml"
+RUN_SET = RECIPES / "ptb-rehearsal.toml"
 
 
-@pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted({*RECIPES.glob("*.toml")} - {RUN_SET}), ids=lambda path: path.stem)
 def test_shipped_recipe_resolves_and_resolves_again_to_itself(path: Path) -> None:
     recipe = load_recipe(path)
     assert Recipe.model_validate(recipe.model_dump(mode="json")) == recipe
     assert recipe.name == path.stem
+
+
+def test_a_shipped_run_set_resolves_and_each_kind_of_recipe_says_which_command_takes_it() -> None:
+    run_set = load_run_set(RUN_SET)
+    assert RunSetRecipe.model_validate(run_set.model_dump(mode="json")) == run_set
+    assert (run_set.name, len(run_set.cells())) == (RUN_SET.stem, 42)
+    with pytest.raises(RecipeError, match=f"not of a training run: stepwell ptb run {RUN_SET}"):
+        load_recipe(RUN_SET)
+    with pytest.raises(RecipeError, match=f"not of a run set of trials: stepwell run {MICRO}"):
+        load_run_set(MICRO)
 
 
 @pytest.mark.parametrize(

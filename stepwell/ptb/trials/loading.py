@@ -29,6 +29,8 @@ def load_run_set(path: Path, settings: Sequence[str] = ()) -> RunSetRecipe:
         raise RecipeError(f"{path} cannot be read: {error}; name a run set's recipe") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path} is no TOML: {error}") from None
+    if {"policy", "tasks"} <= table.keys():
+        raise RecipeError(f"{path} is the recipe of a training run, not of a run set of trials: stepwell run {path}")
     recipe = resolve_run_set(with_settings(table, settings), source=str(path))
     return _filled(_absolute(recipe, path.resolve().parent))
 
