@@ -30,9 +30,7 @@ def load_recipe(path: Path, settings: Sequence[str] = ()) -> Recipe:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path} is no TOML: {error}") from None
     if {"regime", "agents"} <= table.keys():
-        raise RecipeError(
-            f"{path} is the recipe of a run set of trials, not of a training run: stepwell ptb run {path}"
-        )
+        raise RecipeError(f"{path} is the recipe of a run set, not of a training run: stepwell ptb run {path}")
     return resolve(with_settings(table, settings), source=str(path))
 
 

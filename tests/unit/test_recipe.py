@@ -29,7 +29,7 @@ def test_a_shipped_run_set_resolves_and_each_kind_of_recipe_says_which_command_t
     assert (run_set.name, len(run_set.cells())) == (RUN_SET.stem, 42)
     with pytest.raises(RecipeError, match=f"not of a training run: stepwell ptb run {RUN_SET}"):
         load_recipe(RUN_SET)
-    with pytest.raises(RecipeError, match=f"not of a run set of trials: stepwell run {MICRO}"):
+    with pytest.raises(RecipeError, match=f"not of a run set: stepwell run {MICRO}"):
         load_run_set(MICRO)
 
 

@@ -30,7 +30,7 @@ def load_run_set(path: Path, settings: Sequence[str] = ()) -> RunSetRecipe:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RecipeError(f"{path} is no TOML: {error}") from None
     if {"policy", "tasks"} <= table.keys():
-        raise RecipeError(f"{path} is the recipe of a training run, not of a run set of trials: stepwell run {path}")
+        raise RecipeError(f"{path} is the recipe of a training run, not of a run set: stepwell run {path}")
     recipe = resolve_run_set(with_settings(table, settings), source=str(path))
     return _filled(_absolute(recipe, path.resolve().parent))
 
