@@ -52,6 +52,7 @@ from tests.audited_recipe import (
     RECIPE,
     REGIME,
     scored_pass,
+    weights_of,
 )
 from tests.book import Book, Lie, MemoryBook, truth
 
@@ -112,7 +113,7 @@ class Told:
         await self.book.append(stream, created)
         files = {
             "config.json": await self.book.put(b"{}"),
-            "model.safetensors": await self.book.put(cell.name.encode()),
+            "model.safetensors": await self.book.put(weights_of(self.name, cell.name)),
         }
         if cell.role == "agent":
             await self._agent(stream, cell, files)
