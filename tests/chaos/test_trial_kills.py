@@ -11,7 +11,7 @@ from tests.chaos.trial_kills import PHASES, Played, at_every_attempt, at_every_r
 from tests.stack.small_trials import SmallTrials
 from workers.trial_agents import end_agents
 
-pytestmark = pytest.mark.timeout(3600)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 
 CHAPTER = "A benchmark trial: several kills in one"
 KILLS = {
