@@ -76,10 +76,7 @@ class VllmEngine:
         """
         read_config(folder)
         process = await VllmProcess.start(config, folder)
-        session = aiohttp.ClientSession(
-            connector=aiohttp.UnixConnector(str(process.socket), limit=0), timeout=aiohttp.ClientTimeout(total=None)
-        )
-        engine = cls(config, folder, process, session)
+        engine = cls(config, folder, process, session_to(process.socket))
         try:
             await engine._wait_until_up(config.start_timeout_s or _START_TIMEOUT_S)
         except BaseException:
@@ -229,6 +226,13 @@ class VllmEngine:
         if self._failed is not None:
             return self._failed
         return f"{what}; the end of its log:\n{self._process.log_tail()}"
+
+
+def session_to(path: Path) -> aiohttp.ClientSession:
+    """Requests to a server at a socket file, each over a connection of its own: vLLM closes one that was idle for
+    seconds, which may be in the instant when it is taken up again."""
+    connector = aiohttp.UnixConnector(str(path), limit=0, force_close=True)
+    return aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
 
 
 def _finish_reason(reason: str) -> Literal["stop", "length"]:

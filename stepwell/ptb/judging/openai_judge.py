@@ -43,7 +43,12 @@ class OpenAIJudge:
         self._settings = settings
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._session = aiohttp.ClientSession(
-            headers=headers, timeout=aiohttp.ClientTimeout(total=settings.timeout_s), trust_env=False
+            connector=aiohttp.TCPConnector(
+                force_close=True
+            ),  # a server may close an idle connection as it is used again
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=settings.timeout_s),
+            trust_env=False,
         )
         self._turns = asyncio.Semaphore(settings.at_once)
 
